@@ -1,0 +1,33 @@
+//! Named limits, each with its precedent. A machine takes them as settings; these are the defaults.
+
+use core::time::Duration;
+
+/// Longest response head. hyper stops near 400 KiB, Go at 1 MiB for servers; no API server sends more than a few KiB.
+pub const HEAD_BYTES: usize = 64 * 1024;
+/// Most header lines of a response.
+pub const HEADERS: usize = 128;
+/// Longest watch frame. client-go's frame reader stops at 16 MiB (`apimachinery/pkg/util/framer`).
+pub const FRAME_BYTES: usize = 16 * 1024 * 1024;
+/// Longest list item; the same number, since one object is one frame.
+pub const ITEM_BYTES: usize = FRAME_BYTES;
+/// Longest body of an answer that is kept whole (get, create, ...). etcd refuses objects above 1.5 MiB; lists are streamed.
+pub const BODY_BYTES: usize = 64 * 1024 * 1024;
+/// Longest body of an error answer that is kept; the rest is skipped.
+pub const ERROR_BODY_BYTES: usize = 64 * 1024;
+
+/// TCP and TLS together. client-go: 30 s to dial, 10 s for TLS.
+pub const CONNECT: Duration = Duration::from_secs(30);
+/// From the last byte of the request to the head of the response. API servers end a request after 60 s.
+pub const FIRST_BYTE: Duration = Duration::from_secs(70);
+/// Longest silence inside a list or another finite body.
+pub const BODY_IDLE: Duration = Duration::from_secs(30);
+/// Longest silence on a watch with bookmarks: a real server sends the first after at most 120 s.
+pub const WATCH_IDLE: Duration = Duration::from_secs(130);
+/// How much longer than its `timeoutSeconds` a watch may live.
+pub const WATCH_GUARD: Duration = Duration::from_secs(30);
+/// Shortest and longest `timeoutSeconds` that a watch asks for.
+pub const WATCH_TIMEOUT: (Duration, Duration) = (Duration::from_secs(290), Duration::from_secs(580));
+/// Objects on a page of a list; client-go's pager.
+pub const PAGE_SIZE: u32 = 500;
+/// A longer `Retry-After` counts as this; some proxies send days.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);

@@ -1,0 +1,42 @@
+//! Objects as the runtime sees them: a key, a uid, a version, owners; everything else stays raw JSON.
+
+mod key;
+
+pub use key::Key;
+
+use alloc::string::String;
+
+use serde::{Deserialize, Serialize};
+
+/// What a machine must know of an object to decide. Production uses [`Object`]; tests, fuzzing and simulation may use
+/// something of twenty bytes. Cloning must be cheap.
+pub trait Resource: Clone {
+    /// Namespace and name.
+    fn key(&self) -> Key;
+    /// `metadata.uid`; empty if there is none.
+    fn uid(&self) -> &str;
+    /// `metadata.resourceVersion`; empty if there is none.
+    fn resource_version(&self) -> &str;
+    /// Calls `each` for every owner reference.
+    fn each_owner(&self, each: &mut dyn FnMut(&OwnerReference));
+}
+
+/// One entry of `metadata.ownerReferences`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OwnerReference {
+    /// Group and version, as `apps/v1` or `v1`.
+    pub api_version: String,
+    /// The owner's kind.
+    pub kind: String,
+    /// The owner's name; it lives in the dependent's namespace, or is cluster-scoped.
+    pub name: String,
+    /// The owner's uid.
+    pub uid: String,
+    /// Whether this owner manages the object; at most one may.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub controller: Option<bool>,
+    /// Whether a foreground deletion of the owner waits for this object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block_owner_deletion: Option<bool>,
+}
