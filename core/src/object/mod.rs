@@ -1,6 +1,7 @@
 //! Objects as the runtime sees them: a key, a uid, a version, owners; everything else stays raw JSON.
 
 mod key;
+pub mod version;
 
 pub use key::Key;
 
