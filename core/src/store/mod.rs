@@ -1,9 +1,288 @@
 //! The last known state of one resource.
+//!
+//! A [`Store`] takes the [`Event`]s of a watcher and tells what changed; a [`Snapshot`] of it costs a counter and can be
+//! read on any thread while the store goes on.
+//!
+//! A full state (`Init`, `InitApply`.., `InitDone`) is staged and swapped in one step: until `InitDone` nobody sees any
+//! of it, and what it does not hold is then deleted. Objects that did not change meanwhile give no change and keep
+//! their old allocation, so a new list of an unchanged world costs keys, not objects.
+//!
+//! ```
+//! use steersman_core::object::{Key, OwnerReference, Resource};
+//! use steersman_core::store::{Change, Store};
+//! use steersman_core::watcher::Event;
+//!
+//! #[derive(Clone, Debug, PartialEq)]
+//! struct Thing(&'static str, &'static str);
+//! impl Resource for Thing {
+//!     fn key(&self) -> Key { Key::namespaced("default", self.0) }
+//!     fn uid(&self) -> &str { self.0 }
+//!     fn resource_version(&self) -> &str { self.1 }
+//!     fn each_owner(&self, _: &mut dyn FnMut(&OwnerReference)) {}
+//! }
+//!
+//! let mut store = Store::new();
+//! let mut changes = Vec::new();
+//! store.apply(Event::Init, &mut changes);
+//! store.apply(Event::InitApply(Thing("a", "5")), &mut changes);
+//! assert!(store.is_empty() && changes.is_empty());
+//! store.apply(Event::InitDone { resource_version: "7".into() }, &mut changes);
+//! assert_eq!(changes, [Change::Added { new: Thing("a", "5"), initial: true }]);
+//!
+//! let before = store.snapshot();
+//! changes.clear();
+//! store.apply(Event::Delete(Thing("a", "8")), &mut changes);
+//! assert_eq!(changes, [Change::Deleted { old: Thing("a", "8"), final_unknown: false }]);
+//! assert_eq!((before.len(), store.len(), store.resource_version()), (1, 0, "8"));
+//! ```
 
+mod chunks;
+mod snapshot;
 mod types;
 
+#[cfg(test)]
+mod tests;
+
+pub use chunks::Iter;
+pub use snapshot::Snapshot;
 pub use types::*;
 
-/// A consistent view of a store at one moment, cheap to clone and to send to other threads.
-#[derive(Clone, Debug, Default)]
-pub struct Snapshot<T>(core::marker::PhantomData<T>);
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+use core::fmt;
+
+use crate::object::{Key, Resource, version};
+use crate::watcher::Event;
+
+/// Keeps the objects of one resource by key, and tells what each event changed.
+///
+/// One writer; readers take a [`Snapshot`].
+pub struct Store<T> {
+    now: Snapshot<T>,
+    staged: Option<BTreeMap<Key, T>>,
+    stale: u64,
+}
+
+/// What became of one event. The differences themselves are in the sink.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Applied {
+    /// The state changed, or a full state was taken over.
+    Done,
+    /// Part of a full state that is not complete yet.
+    Staged,
+    /// It was not above the stored version of its object, and was dropped.
+    Stale(Key),
+    /// It said nothing new: a deletion of what is not there, a bookmark, an end without a beginning.
+    Void,
+}
+
+impl<T> Default for Store<T> {
+    fn default() -> Self {
+        Self { now: Snapshot::default(), staged: None, stale: 0 }
+    }
+}
+
+impl<T> fmt::Debug for Store<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store")
+            .field("now", &self.now)
+            .field("staged", &self.staged.as_ref().map(BTreeMap::len))
+            .field("stale", &self.stale)
+            .finish()
+    }
+}
+
+impl<T: Resource> Store<T> {
+    /// An empty store that has not seen a full state.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes one event and appends what it changed to `changes`, in the order of keys for a full state.
+    ///
+    /// Every order of events is defined: a second `Init` drops what was staged, an `InitDone` without `Init` does
+    /// nothing, `Apply` and `Delete` between `Init` and `InitDone` belong to the full state that is being staged.
+    pub fn apply(&mut self, event: Event<T>, changes: &mut Vec<Change<T>>) -> Applied {
+        match (event, &mut self.staged) {
+            (Event::Init, staged) => {
+                *staged = Some(BTreeMap::new());
+                Applied::Staged
+            }
+            (Event::InitApply(new) | Event::Apply(new), Some(staged)) => {
+                let key = new.key();
+                // The old allocation wins at once, so that memory holds two copies of what changed only.
+                let object = match self.now.get(&key) {
+                    Some(old) if same(old, &new) => old.clone(),
+                    _ => new,
+                };
+                staged.insert(key, object);
+                Applied::Staged
+            }
+            (Event::InitKeep(key), Some(staged)) => {
+                if let Some(old) = self.now.get(&key) {
+                    staged.insert(key, old.clone());
+                }
+                Applied::Staged
+            }
+            (Event::Delete(old), Some(staged)) => {
+                staged.remove(&old.key());
+                Applied::Staged
+            }
+            (Event::InitDone { resource_version }, staged) => {
+                let Some(staged) = staged.take() else { return Applied::Void };
+                self.swap(staged, &resource_version, changes);
+                Applied::Done
+            }
+            (Event::Apply(new) | Event::InitApply(new), None) => self.put(new, changes),
+            (Event::Delete(last), None) => self.delete(last, changes),
+            (Event::Bookmark { resource_version }, None) => {
+                self.now.advance(&resource_version);
+                Applied::Void
+            }
+            (Event::InitKeep(_), None) | (Event::Bookmark { .. }, Some(_)) => Applied::Void,
+        }
+    }
+
+    fn put(&mut self, new: T, changes: &mut Vec<Change<T>>) -> Applied {
+        let key = new.key();
+        if let Some(old) = self.now.get(&key)
+            && old.uid() == new.uid()
+            && not_above(&new, old)
+        {
+            self.stale += 1;
+            return Applied::Stale(key);
+        }
+        self.now.advance(new.resource_version());
+        let old = self.now.rows_mut().insert(key, new.clone());
+        difference(old, new, Found::Event, changes);
+        Applied::Done
+    }
+
+    fn delete(&mut self, last: T, changes: &mut Vec<Change<T>>) -> Applied {
+        let key = last.key();
+        let Some(old) = self.now.get(&key) else {
+            self.now.advance(last.resource_version());
+            return Applied::Void;
+        };
+        // A deletion carries the version of the deletion. One below what is stored is the end of an earlier life of
+        // the key, told again.
+        if version::compare(last.resource_version(), old.resource_version()) == Some(Ordering::Less) {
+            self.stale += 1;
+            return Applied::Stale(key);
+        }
+        // The last state of another life is of no use to someone who knew this one.
+        let old = if old.uid() == last.uid() { last.clone() } else { old.clone() };
+        self.now.advance(last.resource_version());
+        self.now.rows_mut().remove(&key);
+        changes.push(Change::Deleted { old, final_unknown: false });
+        Applied::Done
+    }
+
+    /// Makes `staged` the state: one walk over both in the order of keys.
+    fn swap(&mut self, staged: BTreeMap<Key, T>, resource_version: &str, changes: &mut Vec<Change<T>>) {
+        let found = if self.now.is_synced() { Found::List } else { Found::FirstList };
+        let mut old = self.now.iter().peekable();
+        let gone = |old: &T| Change::Deleted { old: old.clone(), final_unknown: true };
+        for (key, new) in &staged {
+            while let Some((_, o)) = old.next_if(|(k, _)| *k < key) {
+                changes.push(gone(o));
+            }
+            match old.next_if(|(k, _)| *k == key) {
+                Some((_, o)) if same(o, new) => {}
+                o => difference(o.map(|(_, o)| o.clone()), new.clone(), found, changes),
+            }
+        }
+        changes.extend(old.map(|(_, o)| gone(o)));
+        self.now.replace(staged, resource_version);
+    }
+
+    /// The object at `key`.
+    #[must_use]
+    pub fn get(&self, key: &Key) -> Option<&T> {
+        self.now.get(key)
+    }
+
+    /// All objects in the order of their keys.
+    pub fn iter(&self) -> Iter<'_, T> {
+        self.now.iter()
+    }
+
+    /// How many objects there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.now.len()
+    }
+
+    /// Whether there are no objects.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.now.is_empty()
+    }
+
+    /// The version up to which the state is known to be right; empty before the first full state.
+    #[must_use]
+    pub fn resource_version(&self) -> &str {
+        self.now.resource_version()
+    }
+
+    /// Whether a first full state has been taken over.
+    #[must_use]
+    pub fn is_synced(&self) -> bool {
+        self.now.is_synced()
+    }
+
+    /// How many objects are staged for the next full state.
+    #[must_use]
+    pub fn staged(&self) -> usize {
+        self.staged.as_ref().map_or(0, BTreeMap::len)
+    }
+
+    /// How many events were dropped because they were not above the stored version of their object.
+    #[must_use]
+    pub const fn stale(&self) -> u64 {
+        self.stale
+    }
+
+    /// The state as it is now. Costs two counters; the next write copies one chunk of it, not the whole.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot<T> {
+        self.now.clone()
+    }
+}
+
+/// How a difference was found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Event,
+    FirstList,
+    List,
+}
+
+/// The changes that lead from `old` to `new`. Another uid is another object, whatever its name.
+fn difference<T: Resource>(old: Option<T>, new: T, found: Found, changes: &mut Vec<Change<T>>) {
+    let initial = found == Found::FirstList;
+    match old {
+        Some(old) if old.uid() == new.uid() => {
+            changes.push(Change::Updated { old, new, relisted: found != Found::Event });
+        }
+        Some(old) => {
+            changes.push(Change::Deleted { old, final_unknown: true });
+            changes.push(Change::Added { new, initial });
+        }
+        None => changes.push(Change::Added { new, initial }),
+    }
+}
+
+/// Whether two states of one key are one state.
+fn same<T: Resource>(a: &T, b: &T) -> bool {
+    a.uid() == b.uid() && a.resource_version() == b.resource_version() && !a.resource_version().is_empty()
+}
+
+/// Whether `new` is known not to be newer than `old`. Versions that cannot be compared are taken as they come.
+fn not_above<T: Resource>(new: &T, old: &T) -> bool {
+    let (new, old) = (new.resource_version(), old.resource_version());
+    !new.is_empty() && matches!(version::compare(new, old), Some(Ordering::Less | Ordering::Equal))
+}

@@ -25,6 +25,8 @@ pub enum Input<T> {
     Progress(ReqId),
     /// One element of `items` of a list.
     Item(ReqId, T),
+    /// One element of `items` of a list that cannot be read.
+    BadItem(ReqId, BadObject),
     /// The list is whole; its `metadata`.
     ListEnd(ReqId, ListMeta),
     /// One frame of a watch.
@@ -159,6 +161,8 @@ pub enum Event<T> {
     Init,
     /// One object of the full state.
     InitApply(T),
+    /// The full state holds this object, but it could not be read: what is known of it stays.
+    InitKeep(Key),
     /// The full state is whole, at this version. What it does not hold is deleted.
     InitDone {
         /// The version of the list.
@@ -208,6 +212,14 @@ pub enum Notice {
     Expired {
         /// What it said.
         error: String,
+    },
+    /// The server's version is below the one that we have seen: its data came from a backup, or it is another server.
+    /// The state follows it back.
+    WentBack {
+        /// The version that we had.
+        from: String,
+        /// The version that the server has.
+        to: String,
     },
     /// An object cannot be read and is kept aside.
     Quarantined(BadObject),
