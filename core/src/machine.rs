@@ -88,6 +88,8 @@ pub enum Reason {
     Aging,
     /// Events are collected for a moment before a key runs.
     Debounce,
+    /// A rate limit allows the next one only then.
+    RateLimit,
     /// A source has not had its first list.
     FirstSync,
     /// A reconcile runs longer than it may.
@@ -114,6 +116,7 @@ impl fmt::Display for Reason {
             Self::Requeue => "waiting for a requeue",
             Self::Aging => "aging low priorities",
             Self::Debounce => "collecting events",
+            Self::RateLimit => "keeping to a rate limit",
             Self::FirstSync => "waiting for the first list",
             Self::ReconcileTimeout => "waiting for a reconcile",
             Self::Shutdown => "waiting for running work",

@@ -1,0 +1,332 @@
+//! What a controller watches and how it behaves.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::SourceId;
+use crate::api::{ResourceType, Scope};
+use crate::backoff::Policy;
+use crate::object::Key;
+use crate::queue::{Aging, Rate};
+use crate::store::Change;
+
+/// Which objects of which resource. Equal specs share one watch.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct WatchSpec {
+    /// The resource.
+    pub resource: ResourceType,
+    /// `None`: all namespaces, or a cluster-scoped resource.
+    pub namespace: Option<String>,
+    /// Only objects that match.
+    pub selectors: Selectors,
+    /// Only `metadata` of each object.
+    pub metadata_only: bool,
+}
+
+/// Selectors as they stand in the query; empty means everything.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Selectors {
+    /// `labelSelector`, as `app=web,tier!=cache`.
+    pub labels: String,
+    /// `fieldSelector`, as `status.phase=Running`.
+    pub fields: String,
+}
+
+impl WatchSpec {
+    /// All objects of a resource.
+    #[must_use]
+    pub fn all(resource: ResourceType) -> Self {
+        Self { resource, namespace: None, selectors: Selectors::default(), metadata_only: false }
+    }
+
+    /// Only this namespace.
+    #[must_use]
+    pub fn within(mut self, namespace: impl Into<String>) -> Self {
+        self.namespace = Some(namespace.into());
+        self
+    }
+
+    /// Only objects with these labels.
+    #[must_use]
+    pub fn labels(mut self, selector: impl Into<String>) -> Self {
+        self.selectors.labels = selector.into();
+        self
+    }
+
+    /// Only objects with these fields.
+    #[must_use]
+    pub fn fields(mut self, selector: impl Into<String>) -> Self {
+        self.selectors.fields = selector.into();
+        self
+    }
+
+    /// Only `metadata` of each object.
+    #[must_use]
+    pub const fn metadata(mut self) -> Self {
+        self.metadata_only = true;
+        self
+    }
+
+    /// The same objects in one spelling: no empty namespace, none for a cluster-scoped resource, no space around
+    /// selectors.
+    #[must_use]
+    pub fn normalised(&self) -> Self {
+        let namespace = self.namespace.clone().filter(|n| !n.is_empty());
+        Self {
+            resource: self.resource.clone(),
+            namespace: namespace.filter(|_| self.resource.scope == Scope::Namespaced),
+            selectors: Selectors {
+                labels: self.selectors.labels.trim().into(),
+                fields: self.selectors.fields.trim().into(),
+            },
+            metadata_only: self.metadata_only,
+        }
+    }
+}
+
+impl From<ResourceType> for WatchSpec {
+    fn from(resource: ResourceType) -> Self {
+        Self::all(resource)
+    }
+}
+
+/// As `configmaps.v1`, `deployments.v1.apps in prod, labels app=web`.
+impl fmt::Display for WatchSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.resource.plural, self.resource.version)?;
+        if !self.resource.group.is_empty() {
+            write!(f, ".{}", self.resource.group)?;
+        }
+        if let Some(ns) = &self.namespace {
+            write!(f, " in {ns}")?;
+        }
+        if !self.selectors.labels.is_empty() {
+            write!(f, ", labels {}", self.selectors.labels)?;
+        }
+        if !self.selectors.fields.is_empty() {
+            write!(f, ", fields {}", self.selectors.fields)?;
+        }
+        if self.metadata_only {
+            f.write_str(", metadata only")?;
+        }
+        Ok(())
+    }
+}
+
+/// Says whether a change counts. It is never asked about deletions: those always count.
+pub type Predicate<T> = Arc<dyn Fn(&Change<T>) -> bool + Send + Sync>;
+
+/// Keys of the primary resource that an object concerns.
+pub type MapFn<T> = Arc<dyn Fn(&T) -> Vec<Key> + Send + Sync>;
+
+/// Which keys of the primary resource a change concerns.
+#[derive(Clone)]
+pub enum Mapping<T> {
+    /// The object itself.
+    Primary,
+    /// Its owners of this resource, before and after the change. Group and kind are compared; versions may differ.
+    Owner {
+        /// The owners' resource.
+        of: ResourceType,
+        /// Only the owner that manages the object (`controller: true`), as controller-runtime's `Owns`.
+        controller_only: bool,
+    },
+    /// What a function says, for the object before and after the change.
+    Map(MapFn<T>),
+}
+
+impl<T> fmt::Debug for Mapping<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Primary => f.write_str("Primary"),
+            Self::Owner { of, controller_only } => f
+                .debug_struct("Owner")
+                .field("of", &of.kind)
+                .field("controller_only", controller_only)
+                .finish(),
+            Self::Map(_) => f.write_str("Map"),
+        }
+    }
+}
+
+/// One thing that a controller watches.
+#[derive(Clone)]
+pub struct Source<T> {
+    /// What.
+    pub watch: WatchSpec,
+    /// Whom it concerns.
+    pub mapping: Mapping<T>,
+    /// All must agree that an addition or update counts.
+    pub predicates: Vec<Predicate<T>>,
+}
+
+impl<T> Source<T> {
+    /// A source with any mapping.
+    #[must_use]
+    pub const fn new(watch: WatchSpec, mapping: Mapping<T>) -> Self {
+        Self { watch, mapping, predicates: Vec::new() }
+    }
+
+    /// Only additions and updates for which `predicate` says so; deletions always pass.
+    #[must_use]
+    pub fn filter(mut self, predicate: impl Fn(&Change<T>) -> bool + Send + Sync + 'static) -> Self {
+        self.predicates.push(Arc::new(predicate));
+        self
+    }
+}
+
+impl<T> fmt::Debug for Source<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({:?}, {} predicates)", self.watch, self.mapping, self.predicates.len())
+    }
+}
+
+/// How a controller behaves.
+///
+/// ```
+/// use steersman_core::api::{ResourceType, Scope};
+/// use steersman_core::controller::Config;
+/// use steersman_core::object::{Key, OwnerReference, Resource};
+/// # #[derive(Clone)] struct Obj;
+/// # impl Resource for Obj {
+/// #     fn key(&self) -> Key { Key::cluster("x") }
+/// #     fn uid(&self) -> &str { "" }
+/// #     fn resource_version(&self) -> &str { "" }
+/// #     fn each_owner(&self, _: &mut dyn FnMut(&OwnerReference)) {}
+/// # }
+/// const CONFIGMAPS: ResourceType = ResourceType::new("", "v1", "configmaps", "ConfigMap", Scope::Namespaced);
+/// const SECRETS: ResourceType = ResourceType::new("", "v1", "secrets", "Secret", Scope::Namespaced);
+/// let config: Config<Obj> = Config::new("mirror", CONFIGMAPS).owns(SECRETS).concurrency(8);
+/// assert_eq!(config.sources.len(), 2);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Config<T> {
+    /// The controller's name; unique within a manager, since metrics and logs go by it.
+    pub name: String,
+    /// What it watches; the first one is the primary source, whose objects are reconciled.
+    pub sources: Vec<Source<T>>,
+    /// How many keys run at once; 1 by default, as controller-runtime's `MaxConcurrentReconciles`. 0 counts as 1.
+    pub concurrency: usize,
+    /// The pauses of a failing key.
+    pub backoff: Policy,
+    /// How long one run may take before [`Output::Abandon`](super::Output::Abandon); no limit by default.
+    pub reconcile_timeout: Option<Duration>,
+    /// How long events of one key are collected before it runs, from the first of them. Zero by default.
+    pub debounce: Duration,
+    /// How old low-priority keys get a share of the runs.
+    pub aging: Option<Aging>,
+    /// Most runs per time over all keys; none by default.
+    pub rate: Option<Rate>,
+    /// How often to say that a source has not had its first full state: 2 min, where controller-runtime gives up
+    /// (`CacheSyncTimeout`). This one goes on trying.
+    pub sync_notice: Duration,
+}
+
+impl<T> Config<T> {
+    /// A controller that reconciles the objects of `primary` when they change.
+    #[must_use]
+    pub fn new(name: impl Into<String>, primary: impl Into<WatchSpec>) -> Self {
+        Self {
+            name: name.into(),
+            sources: alloc::vec![Source::new(primary.into(), Mapping::Primary)],
+            concurrency: 1,
+            backoff: Policy::RECONCILE,
+            reconcile_timeout: None,
+            debounce: Duration::ZERO,
+            aging: Some(Aging::DEFAULT),
+            rate: None,
+            sync_notice: Duration::from_secs(120),
+        }
+    }
+
+    /// What the primary source watches; `None` only if somebody emptied [`sources`](Self::sources).
+    #[must_use]
+    pub fn primary(&self) -> Option<&WatchSpec> {
+        self.sources.first().map(|s| &s.watch)
+    }
+
+    /// Also reconciles an object when something changes whose controller it is.
+    #[must_use]
+    pub fn owns(self, watch: impl Into<WatchSpec>) -> Self {
+        self.owned(watch.into(), true)
+    }
+
+    /// As [`owns`](Self::owns), for every owner reference, not only the controller's.
+    #[must_use]
+    pub fn owns_shared(self, watch: impl Into<WatchSpec>) -> Self {
+        self.owned(watch.into(), false)
+    }
+
+    fn owned(self, watch: WatchSpec, controller_only: bool) -> Self {
+        let Some(primary) = self.primary() else { return self };
+        let of = primary.resource.clone();
+        self.source(Source::new(watch, Mapping::Owner { of, controller_only }))
+    }
+
+    /// Also reconciles what `map` says when an object of `watch` changes.
+    #[must_use]
+    pub fn watches(
+        self,
+        watch: impl Into<WatchSpec>,
+        map: impl Fn(&T) -> Vec<Key> + Send + Sync + 'static,
+    ) -> Self {
+        self.source(Source::new(watch.into(), Mapping::Map(Arc::new(map))))
+    }
+
+    /// Adds a source of any form.
+    #[must_use]
+    pub fn source(mut self, source: Source<T>) -> Self {
+        self.sources.push(source);
+        self
+    }
+
+    /// Filters the source that was added last (the primary one if none was): only additions and updates for which
+    /// `predicate` says so count. Deletions always count.
+    #[must_use]
+    pub fn filter(mut self, predicate: impl Fn(&Change<T>) -> bool + Send + Sync + 'static) -> Self {
+        if let Some(last) = self.sources.last_mut() {
+            last.predicates.push(Arc::new(predicate));
+        }
+        self
+    }
+
+    /// The [`SourceId`] of the source that was added last.
+    #[must_use]
+    pub fn last_source(&self) -> SourceId {
+        SourceId(u32::try_from(self.sources.len().saturating_sub(1)).unwrap_or(u32::MAX))
+    }
+
+    /// How many keys run at once.
+    #[must_use]
+    pub const fn concurrency(mut self, n: usize) -> Self {
+        self.concurrency = n;
+        self
+    }
+
+    /// The pauses of a failing key.
+    #[must_use]
+    pub const fn backoff(mut self, policy: Policy) -> Self {
+        self.backoff = policy;
+        self
+    }
+
+    /// How long one run may take.
+    #[must_use]
+    pub const fn reconcile_timeout(mut self, limit: Duration) -> Self {
+        self.reconcile_timeout = Some(limit);
+        self
+    }
+
+    /// How long events of one key are collected before it runs.
+    #[must_use]
+    pub const fn debounce(mut self, pause: Duration) -> Self {
+        self.debounce = pause;
+        self
+    }
+}

@@ -1,0 +1,101 @@
+//! From a change to the keys that it concerns.
+
+use alloc::string::String;
+
+use super::config::{Mapping, Source};
+use crate::api::{ResourceType, Scope};
+use crate::object::{Key, OwnerReference, Resource};
+use crate::store::Change;
+
+/// The object that a change is about, as it was last known.
+pub(super) fn subject<T>(change: &Change<T>) -> &T {
+    match change {
+        Change::Added { new, .. } | Change::Updated { new, .. } => new,
+        Change::Deleted { old, .. } => old,
+    }
+}
+
+/// Calls `each` for every key of the primary resource that `change` concerns: with the new state's and the old
+/// state's keys, since what no longer points to an owner concerned it.
+pub(super) fn concerned<T: Resource>(
+    source: &Source<T>,
+    change: &Change<T>,
+    primary: Scope,
+    each: &mut dyn FnMut(Key),
+) {
+    if !matches!(change, Change::Deleted { .. }) && !source.predicates.iter().all(|p| p(change)) {
+        return;
+    }
+    let mut of = |object: &T| match &source.mapping {
+        Mapping::Primary => each(normal(object.key(), primary)),
+        Mapping::Owner { of, controller_only } => {
+            let child = object.key();
+            object.each_owner(&mut |owner| {
+                if let Some(key) = owner_key(owner, &child, of, *controller_only) {
+                    each(key);
+                }
+            });
+        }
+        Mapping::Map(map) => {
+            for key in map(object) {
+                each(normal(key, primary));
+            }
+        }
+    };
+    match change {
+        Change::Added { new, .. } => of(new),
+        Change::Deleted { old, .. } => of(old),
+        Change::Updated { old, new, .. } => {
+            of(new);
+            if !matches!(source.mapping, Mapping::Primary) {
+                of(old);
+            }
+        }
+    }
+}
+
+/// One object has one key: a cluster-scoped one has no namespace, whoever names it.
+pub(super) fn normal(key: Key, scope: Scope) -> Key {
+    match scope {
+        Scope::Cluster if key.namespace().is_some() => Key::cluster(key.name()),
+        Scope::Cluster | Scope::Namespaced => key,
+    }
+}
+
+fn owner_key(owner: &OwnerReference, child: &Key, of: &ResourceType, controller_only: bool) -> Option<Key> {
+    let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
+    if owner.kind != of.kind
+        || group != of.group
+        || owner.name.is_empty()
+        || (controller_only && owner.controller != Some(true))
+    {
+        return None;
+    }
+    match of.scope {
+        Scope::Cluster => Some(Key::cluster(&owner.name)),
+        // A cluster-scoped object cannot have an owner in a namespace.
+        Scope::Namespaced => Some(Key::namespaced(child.namespace()?, &owner.name)),
+    }
+}
+
+/// Runs a user's function; where the core has `std`, a panic in it becomes its message.
+#[cfg(feature = "std")]
+pub(super) fn guarded<R>(f: impl FnOnce() -> R) -> Result<R, String> {
+    // The caller drops what the function has half done, so nothing broken is seen afterwards.
+    std::panic::catch_unwind(core::panic::AssertUnwindSafe(f)).map_err(|cause| panic_message(&*cause))
+}
+
+/// Runs a user's function.
+#[cfg(not(feature = "std"))]
+pub(super) fn guarded<R>(f: impl FnOnce() -> R) -> Result<R, String> {
+    Ok(f())
+}
+
+#[cfg(feature = "std")]
+fn panic_message(cause: &(dyn core::any::Any + Send)) -> String {
+    cause
+        .downcast_ref::<&str>()
+        .map(|s| String::from(*s))
+        .or_else(|| cause.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| String::from("panic without a message"))
+}
