@@ -27,3 +27,6 @@ pub use stats::ControllerStatus;
 pub use types::{Action, Input, Notice, Outcome, Output, ReconcileId, Run, SourceId};
 
 pub use crate::queue::Priority;
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,193 @@
+//! Where a manager stands, as plain values.
+//!
+//! An executor keeps a [`Board`] under a lock, its parts write their own line when something changed, and whoever asks
+//! gets a copy at once; nobody has to be asked, so nobody can be busy.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use super::WatchSpec;
+use super::plan::{ControllerId, ControllerSpec, WatchId, WatchPlan};
+pub use crate::controller::ControllerStatus;
+use crate::time::Time;
+
+/// Where a manager stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum ManagerPhase {
+    /// Not started.
+    #[default]
+    New,
+    /// It waits to become the leader.
+    Standby,
+    /// Started; not every watch has had its first full state.
+    Syncing,
+    /// Everything runs.
+    Running,
+    /// It ends.
+    Stopping,
+    /// It is over.
+    Stopped,
+}
+
+/// Everything about one watch at one moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceStatus {
+    /// What it watches.
+    pub watch: WatchSpec,
+    /// How many subscribers it has.
+    pub subscribers: usize,
+    /// What it does, for people: `listing`, `watching`, `backing off`, ...
+    pub phase: String,
+    /// Whether its first full state came.
+    pub synced: bool,
+    /// Objects in its store.
+    pub objects: usize,
+    /// The version up to which the store is known to be right.
+    pub resource_version: String,
+    /// Changes so far.
+    pub changes: u64,
+    /// Full states so far, the first one included.
+    pub lists: u64,
+    /// Failures in a row; 0 when all is well.
+    pub failures: u32,
+    /// Objects that cannot be read.
+    pub quarantined: u64,
+    /// Events that were dropped because the store held something newer.
+    pub stale: u64,
+    /// When the server last sent anything.
+    pub last_seen: Option<Time>,
+    /// The last failure; it stays when all is well again.
+    pub last_error: Option<String>,
+}
+
+impl SourceStatus {
+    /// A watch that has not started.
+    #[must_use]
+    pub fn new(watch: WatchSpec, subscribers: usize) -> Self {
+        Self {
+            watch,
+            subscribers,
+            phase: String::from("new"),
+            synced: false,
+            objects: 0,
+            resource_version: String::new(),
+            changes: 0,
+            lists: 0,
+            failures: 0,
+            quarantined: 0,
+            stale: 0,
+            last_seen: None,
+            last_error: None,
+        }
+    }
+}
+
+/// Everything about a manager at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ManagerStatus {
+    /// Where it stands.
+    pub phase: ManagerPhase,
+    /// Since when.
+    pub since: Time,
+    /// Its watches, by [`WatchId`].
+    pub sources: Vec<SourceStatus>,
+    /// Its controllers, by [`ControllerId`].
+    pub controllers: Vec<ControllerStatus>,
+}
+
+impl ManagerStatus {
+    /// Whether it does its work: everything runs, and every watch has had its first full state.
+    ///
+    /// # Errors
+    /// A line for each thing that is missing, with the last error of a watch.
+    pub fn ready(&self) -> Result<(), Vec<String>> {
+        let mut missing = Vec::new();
+        match self.phase {
+            ManagerPhase::Running | ManagerPhase::Syncing => {}
+            ManagerPhase::New => missing.push("not started".to_string()),
+            ManagerPhase::Standby => missing.push("standby: not the leader".to_string()),
+            ManagerPhase::Stopping => missing.push("stopping".to_string()),
+            ManagerPhase::Stopped => missing.push("stopped".to_string()),
+        }
+        for source in self.sources.iter().filter(|s| !s.synced) {
+            let why = source.last_error.as_deref().unwrap_or(&source.phase);
+            missing.push(format!("{}: no first list yet: {why}", source.watch));
+        }
+        for controller in self.controllers.iter().filter(|c| !c.is_ready()) {
+            missing.push(format!("controller {}: {:?}", controller.name, controller.phase).to_lowercase());
+        }
+        if missing.is_empty() { Ok(()) } else { Err(missing) }
+    }
+
+    /// Whether the process should go on living: until it has stopped. A watch that fails is no reason to restart it.
+    #[must_use]
+    pub const fn live(&self) -> bool {
+        !matches!(self.phase, ManagerPhase::Stopped)
+    }
+}
+
+/// The [`ManagerStatus`] as its parts write it. Numbers that are not in the plan are ignored.
+///
+/// ```
+/// use steersman_core::api::{ResourceType, Scope};
+/// use steersman_core::manager::status::Board;
+/// use steersman_core::manager::{ControllerSpec, WatchId, WatchPlan, WatchSpec};
+/// const PODS: ResourceType = ResourceType::new("", "v1", "pods", "Pod", Scope::Namespaced);
+/// let specs = [ControllerSpec { name: "web".into(), watches: vec![WatchSpec::all(PODS)] }];
+/// let mut board = Board::new(&specs, &WatchPlan::build(&specs).unwrap());
+/// board.source(WatchId(0), |s| s.last_error = Some("connection refused".into()));
+/// let missing = board.status().ready().unwrap_err();
+/// assert!(missing.contains(&"pods.v1: no first list yet: connection refused".to_string()));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Board(ManagerStatus);
+
+impl Board {
+    /// Nothing has started.
+    #[must_use]
+    pub fn new(controllers: &[ControllerSpec], plan: &WatchPlan) -> Self {
+        Self(ManagerStatus {
+            phase: ManagerPhase::New,
+            since: Time::ZERO,
+            sources: plan
+                .sources
+                .iter()
+                .map(|s| SourceStatus::new(s.spec.clone(), s.subscribers.len()))
+                .collect(),
+            controllers: controllers
+                .iter()
+                .map(|c| ControllerStatus { name: c.name.clone(), ..ControllerStatus::default() })
+                .collect(),
+        })
+    }
+
+    /// The manager entered a phase; takes [`Manager::phase`](super::Manager::phase).
+    pub const fn phase(&mut self, (phase, since): (ManagerPhase, Time)) {
+        self.0.phase = phase;
+        self.0.since = since;
+    }
+
+    /// Changes the line of a watch.
+    pub fn source(&mut self, id: WatchId, write: impl FnOnce(&mut SourceStatus)) {
+        if let Some(line) = self.0.sources.get_mut(id.0 as usize) {
+            write(line);
+        }
+    }
+
+    /// Replaces the line of a controller.
+    pub fn controller(&mut self, id: ControllerId, status: ControllerStatus) {
+        if let Some(line) = self.0.controllers.get_mut(id.0 as usize) {
+            *line = status;
+        }
+    }
+
+    /// The whole, to read or to clone.
+    #[must_use]
+    pub const fn status(&self) -> &ManagerStatus {
+        &self.0
+    }
+}
