@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::kubeconfig::{self, Kubeconfig, directory_of};
-use super::{Bearer, Cluster, Config, Scheme, Secret};
+use super::{Bearer, Cluster, Config, FileError, Scheme, Secret};
 use crate::machine::{Deadline, Machine, Outputs};
 use crate::time::Time;
 
@@ -36,26 +36,6 @@ impl Default for Options {
         Self { path: None, context: None, list_separator: if cfg!(windows) { ';' } else { ':' } }
     }
 }
-
-/// Why a file could not be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FileError {
-    /// It does not exist.
-    NotFound,
-    /// Anything else, as the system says it.
-    Other(String),
-}
-
-impl fmt::Display for FileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotFound => f.write_str("no such file"),
-            Self::Other(text) => f.write_str(text),
-        }
-    }
-}
-
-impl core::error::Error for FileError {}
 
 /// Why there is no configuration: one line that names the file, the field and what is wrong. Holds no secret.
 #[derive(Clone, Debug, PartialEq, Eq)]

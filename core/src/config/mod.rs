@@ -2,6 +2,7 @@
 //!
 //! The types need nothing; reading kubeconfigs (`Loader`) stands behind the feature `config`, since YAML needs `std`.
 
+mod file;
 mod secret;
 mod server;
 
@@ -12,11 +13,12 @@ mod loader;
 #[cfg(all(test, feature = "config"))]
 mod tests;
 
+pub use file::FileError;
 pub use secret::Secret;
 pub use server::{Cluster, Scheme, ServerError};
 
 #[cfg(feature = "config")]
-pub use loader::{ConfigError, FileError, Input, Loader, Options, Output};
+pub use loader::{ConfigError, Input, Loader, Options, Output};
 
 use alloc::string::String;
 use alloc::vec::Vec;
