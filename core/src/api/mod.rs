@@ -1,7 +1,23 @@
 //! Requests as values: resources, verbs, paths, parameters, patches, and the server's `Status`.
 
+mod answer;
+pub mod kinds;
+mod method;
+mod params;
+mod request;
 mod resource;
 mod status;
+mod typed;
 
+pub(crate) use typed::JSON;
+
+pub use answer::{Answer, AnswerError, Deleted, List, ListMeta, Raw};
+pub use method::Method;
+pub use params::{
+    DeleteParams, FieldValidation, GetParams, JsonOp, ListParams, Patch, PatchParams, PostParams,
+    Preconditions, PropagationPolicy, Selectors, VersionMatch, WatchParams, pointer,
+};
+pub use request::{Request, Streaming};
 pub use resource::{Kind, ResourceType, Scope};
 pub use status::{Status, StatusCause, StatusDetails};
+pub use typed::Api;

@@ -1,9 +1,24 @@
 //! Objects as the runtime sees them: a key, a uid, a version, owners; everything else stays raw JSON.
 
+mod error;
 mod key;
+mod meta;
+mod parts;
+mod raw;
+mod scan;
+mod strings;
 pub mod version;
 
+pub use error::ObjectError;
 pub use key::Key;
+pub use meta::{ObjectMeta, add_finalizer, controller_owner_reference, owner_reference, remove_finalizer};
+pub use raw::{Object, ObjectOptions};
+pub use strings::{Annotations, Finalizers, Labels};
+
+pub(crate) use error::without_values;
+pub(crate) use meta::nullable;
+pub(crate) use parts::{Parts, Salvage};
+pub(crate) use scan::{Scanner, SyntaxError, Token};
 
 use alloc::string::String;
 
@@ -41,3 +56,6 @@ pub struct OwnerReference {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block_owner_deletion: Option<bool>,
 }
+
+#[cfg(test)]
+mod tests;

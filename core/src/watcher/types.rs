@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::api::ListMeta;
 use crate::api::Status;
 use crate::object::Key;
 
@@ -37,17 +38,6 @@ pub enum Input<T> {
     Closed(ReqId, CloseReason),
     /// Time moved.
     Deadline,
-}
-
-/// `metadata` of a list.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ListMeta {
-    /// `metadata.resourceVersion`; empty if absent.
-    pub resource_version: String,
-    /// `metadata.continue`; empty if absent.
-    pub continue_token: String,
-    /// `metadata.remainingItemCount`.
-    pub remaining_item_count: Option<u64>,
 }
 
 /// One decoded watch frame.

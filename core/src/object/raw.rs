@@ -1,0 +1,468 @@
+//! [`Object`]: the JSON as it came, and where in it the fields are that the runtime decides on.
+
+use alloc::borrow::{Cow, ToOwned};
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::error::without_values;
+use super::parts::{FIELDS, Field, Parts, Place, Salvage};
+use super::scan::Scanner;
+use super::strings::{Annotations, Finalizers, Labels, owners};
+use super::{Key, ObjectError, OwnerReference, Resource};
+use crate::api::ResourceType;
+
+/// How objects are read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ObjectOptions {
+    /// Drop `metadata.managedFields`, often half of an object and seldom read. On by default.
+    pub strip_managed_fields: bool,
+    /// `apiVersion` and `kind` for objects that lack them, as the items of a list of built-in objects do, and for
+    /// those of a metadata-only answer, which bear the type `PartialObjectMetadata` instead of their own.
+    pub default_type: Option<(String, String)>,
+}
+
+impl Default for ObjectOptions {
+    fn default() -> Self {
+        Self { strip_managed_fields: true, default_type: None }
+    }
+}
+
+impl ObjectOptions {
+    /// The defaults, for the objects of one resource.
+    #[must_use]
+    pub fn of(resource: &ResourceType) -> Self {
+        Self {
+            default_type: Some((resource.api_version(), resource.kind.clone().into_owned())),
+            ..Self::default()
+        }
+    }
+
+    /// Keeps `metadata.managedFields`.
+    #[must_use]
+    pub fn keep_managed_fields(mut self) -> Self {
+        self.strip_managed_fields = false;
+        self
+    }
+}
+
+/// One Kubernetes object: one immutable allocation that holds its JSON as it came and where in it the few fields are
+/// that the runtime decides on. Cloning shares it.
+///
+/// Nothing is deserialised before [`parse`](Self::parse) or [`get`](Self::get) asks for it, so that a schema the
+/// program does not understand costs one reconcile and not the stream, and a cache costs little more than the bytes
+/// on the wire (less, without `managedFields`).
+///
+/// What it insists on: JSON throughout (nested no deeper than Go allows), `metadata.name`, and the right JSON types
+/// for the fields it decides on. With duplicate members the last counts. Names of members are matched exactly.
+///
+/// ```
+/// use steersman_core::object::{Key, Object, Resource};
+/// let o = Object::from_json(br#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","namespace":"n",
+///     "resourceVersion":"7","labels":{"mirror":"true"}},"data":{"k":"v"}}"#)?;
+/// assert_eq!(o.key(), Key::namespaced("n", "a"));
+/// assert_eq!(o.label("mirror"), Some("true"));
+/// assert_eq!(o.get::<String>(&["data", "k"])?.as_deref(), Some("v"));
+/// # Ok::<(), steersman_core::object::ObjectError>(())
+/// ```
+#[derive(Clone)]
+pub struct Object {
+    /// JSON; then what of the fields had to be unescaped; then the table of places; then one byte, its width.
+    ///
+    /// The table is made of bytes of seven bits, so that all of it is text: one allocation, and neither unsafe code
+    /// nor a second look for valid UTF-8 between it and a `&str`.
+    text: Arc<str>,
+}
+
+/// Numbers of the table: start and end of each field, and the length of the JSON.
+const NUMBERS: usize = 2 * FIELDS + 1;
+/// Four bytes of seven bits.
+const LONGEST: usize = 1 << 28;
+
+impl Object {
+    /// Reads an object with the default options.
+    ///
+    /// # Errors
+    /// What is no JSON, has no `metadata.name`, or has a field of a wrong type that the runtime decides on.
+    pub fn from_json(raw: &[u8]) -> Result<Self, ObjectError> {
+        Self::from_json_with(raw, &ObjectOptions::default())
+    }
+
+    /// Reads an object.
+    ///
+    /// # Errors
+    /// As [`from_json`](Self::from_json).
+    pub fn from_json_with(raw: &[u8], options: &ObjectOptions) -> Result<Self, ObjectError> {
+        let Ok(json) = core::str::from_utf8(raw) else {
+            return Err(Salvage::of(&String::from_utf8_lossy(raw)).error("not UTF-8".to_owned()));
+        };
+        let mut scanner = Scanner::new(json);
+        let result = Self::scan(&mut scanner, json, options)
+            .and_then(|object| scanner.end().map(|()| object).map_err(|e| format!("not JSON: {e}")));
+        result.map_err(|message| Salvage::of(json).error(message))
+    }
+
+    /// The object made of any serialisable value.
+    ///
+    /// # Errors
+    /// If the value does not serialise to a JSON object with a `metadata.name`.
+    pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> Result<Self, ObjectError> {
+        let json = serde_json::to_vec(value).map_err(|e| ObjectError::new(without_values(&e)))?;
+        Self::from_json_with(&json, &ObjectOptions::default().keep_managed_fields())
+    }
+
+    /// Reads the object that comes next in `json`, which may hold more.
+    pub(crate) fn scan(
+        scanner: &mut Scanner<'_>,
+        json: &str,
+        options: &ObjectOptions,
+    ) -> Result<Self, String> {
+        let parts = Parts::scan(scanner, json, options)?;
+        parts.check_name(json)?;
+        Self::assemble(&parts, json, options)
+    }
+
+    fn assemble(parts: &Parts, json: &str, options: &ObjectOptions) -> Result<Self, String> {
+        let (start, end) = parts.span;
+        let mut places = parts.places;
+        let mut text = String::with_capacity(end - start + parts.tail.len() + 4 * NUMBERS + 1);
+        let mut tail = Cow::Borrowed(parts.tail.as_str());
+        // After the brace: the type, if it is not there.
+        let mut from = start + 1;
+        text.push('{');
+        if let Some((api_version, kind)) = &options.default_type {
+            for (field, name, value) in
+                [(Field::Kind, "kind", kind), (Field::ApiVersion, "apiVersion", api_version)]
+            {
+                if places[field as usize] == Place::Absent && !value.is_empty() {
+                    let quoted = serde_json::to_string(value).unwrap_or_default();
+                    text.push_str(&format!("\"{name}\":{quoted},"));
+                    places[field as usize] = Place::Tail(tail.len(), tail.len() + value.len());
+                    if quoted.len() == value.len() + 2 {
+                        let end = text.len() - 2;
+                        places[field as usize] = Place::Text(end - value.len(), end);
+                    } else {
+                        tail.to_mut().push_str(value);
+                    }
+                }
+            }
+        }
+        let grown = text.len() - 1;
+        for &(cut, until) in &parts.cuts {
+            text.push_str(&json[from..cut]);
+            from = until;
+        }
+        text.push_str(&json[from..end]);
+        let length = text.len();
+        text.push_str(&tail);
+        if text.len() >= LONGEST {
+            return Err(format!("longer than {LONGEST} bytes"));
+        }
+        let width = match text.len() {
+            0..0x80 => 1,
+            0x80..0x4000 => 2,
+            0x4000..0x20_0000 => 3,
+            _ => 4,
+        };
+        let number = |text: &mut String, n: usize| {
+            for i in (0..width).rev() {
+                text.push(char::from((n >> (7 * i) & 0x7F) as u8));
+            }
+        };
+        for place in places {
+            let (a, b) = match place {
+                Place::Absent => (0, 0),
+                Place::Json(a, b) => {
+                    let gone: usize =
+                        parts.cuts.iter().filter(|cut| cut.1 <= a).map(|cut| cut.1 - cut.0).sum();
+                    (a + grown - start - gone, b + grown - start - gone)
+                }
+                Place::Text(a, b) => (a, b),
+                Place::Tail(a, b) => (length + a, length + b),
+            };
+            number(&mut text, a);
+            number(&mut text, b);
+        }
+        number(&mut text, length);
+        text.push(char::from(width as u8));
+        Ok(Self { text: text.into() })
+    }
+
+    /// Number `n` of the table.
+    #[inline]
+    fn number(&self, n: usize) -> usize {
+        let bytes = self.text.as_bytes();
+        let width = usize::from(bytes[bytes.len() - 1]);
+        let at = bytes.len() - 1 - (NUMBERS - n) * width;
+        bytes[at..at + width].iter().fold(0, |value, &b| value << 7 | usize::from(b))
+    }
+
+    /// The text of a field; empty if it is absent.
+    #[inline]
+    fn field(&self, field: Field) -> &str {
+        &self.text[self.number(2 * field as usize)..self.number(2 * field as usize + 1)]
+    }
+
+    /// The text of a field and whether it is unescaped already.
+    fn list(&self, field: Field) -> (&str, bool) {
+        (self.field(field), self.number(2 * field as usize) >= self.number(2 * FIELDS))
+    }
+
+    /// The object's JSON, without what the options dropped.
+    #[must_use]
+    pub fn raw(&self) -> &[u8] {
+        self.json().as_bytes()
+    }
+
+    /// The object's JSON as text.
+    #[must_use]
+    pub fn json(&self) -> &str {
+        &self.text[..self.number(2 * FIELDS)]
+    }
+
+    /// Bytes of memory that this object holds, shared by all its clones.
+    #[must_use]
+    pub fn retained_bytes(&self) -> usize {
+        self.text.len() + 2 * size_of::<usize>()
+    }
+
+    /// Whether both are clones of one object, without a look at what is in them.
+    #[must_use]
+    pub fn ptr_eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.text, &other.text)
+    }
+
+    /// `apiVersion`; empty if absent.
+    #[must_use]
+    pub fn api_version(&self) -> &str {
+        self.field(Field::ApiVersion)
+    }
+
+    /// `kind`; empty if absent.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        self.field(Field::Kind)
+    }
+
+    /// `metadata.name`; never empty.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.field(Field::Name)
+    }
+
+    /// `metadata.namespace`; `None` for cluster-scoped objects.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        Some(self.field(Field::Namespace)).filter(|ns| !ns.is_empty())
+    }
+
+    /// `metadata.uid`; empty if absent.
+    #[must_use]
+    pub fn uid(&self) -> &str {
+        self.field(Field::Uid)
+    }
+
+    /// `metadata.resourceVersion`; empty if absent.
+    #[must_use]
+    pub fn resource_version(&self) -> &str {
+        self.field(Field::ResourceVersion)
+    }
+
+    /// `metadata.generation`, if there is one and it is a whole number of 64 bits.
+    #[must_use]
+    pub fn generation(&self) -> Option<i64> {
+        self.field(Field::Generation).parse().ok()
+    }
+
+    /// `metadata.creationTimestamp`, as RFC 3339 text.
+    #[must_use]
+    pub fn creation_timestamp(&self) -> Option<&str> {
+        Some(self.field(Field::Created)).filter(|t| !t.is_empty())
+    }
+
+    /// `metadata.deletionTimestamp`, as RFC 3339 text: the object is ending, and waits for its finalizers.
+    #[must_use]
+    pub fn deletion_timestamp(&self) -> Option<&str> {
+        Some(self.field(Field::Deleted)).filter(|t| !t.is_empty())
+    }
+
+    /// Whether it has a deletion timestamp.
+    #[must_use]
+    pub fn is_deleting(&self) -> bool {
+        self.deletion_timestamp().is_some()
+    }
+
+    /// `metadata.labels`, in the order of the JSON.
+    #[must_use]
+    pub fn labels(&self) -> Labels<'_> {
+        let (text, plain) = self.list(Field::Labels);
+        Labels::new(text, plain)
+    }
+
+    /// One label.
+    #[must_use]
+    pub fn label(&self, name: &str) -> Option<&str> {
+        self.labels().filter(|(k, _)| *k == name).last().map(|(_, v)| v)
+    }
+
+    /// `metadata.annotations`, in the order of the JSON.
+    #[must_use]
+    pub fn annotations(&self) -> Annotations<'_> {
+        Annotations::new(self.field(Field::Annotations))
+    }
+
+    /// One annotation.
+    #[must_use]
+    pub fn annotation(&self, name: &str) -> Option<Cow<'_, str>> {
+        self.annotations().filter(|(k, _)| k == name).last().map(|(_, v)| v)
+    }
+
+    /// `metadata.ownerReferences`.
+    #[must_use]
+    pub fn owner_references(&self) -> Vec<OwnerReference> {
+        let mut all = Vec::new();
+        owners(self.field(Field::Owners), &mut |owner| all.push(owner));
+        all
+    }
+
+    /// The owner that manages this object, if one does.
+    #[must_use]
+    pub fn controller_owner(&self) -> Option<OwnerReference> {
+        self.owner_references().into_iter().find(|owner| owner.controller == Some(true))
+    }
+
+    /// Whether the object with this uid is among the owners.
+    #[must_use]
+    pub fn is_owned_by(&self, uid: &str) -> bool {
+        let mut found = false;
+        owners(self.field(Field::Owners), &mut |owner| found |= owner.uid == uid);
+        found && !uid.is_empty()
+    }
+
+    /// `metadata.finalizers`.
+    #[must_use]
+    pub fn finalizers(&self) -> Finalizers<'_> {
+        let (text, plain) = self.list(Field::Finalizers);
+        Finalizers::new(text, plain)
+    }
+
+    /// Whether this finalizer is set.
+    #[must_use]
+    pub fn has_finalizer(&self, name: &str) -> bool {
+        self.finalizers().any(|f| f == name)
+    }
+
+    /// The JSON of the value at a path of member names, such as `["spec", "replicas"]`; `None` if there is none.
+    /// A `null` is there.
+    #[must_use]
+    pub fn raw_at(&self, path: &[&str]) -> Option<&str> {
+        let mut json = self.json();
+        for name in path {
+            let mut found = None;
+            let mut scanner = Scanner::new(json);
+            let mut more = scanner.open_object().ok()?;
+            while more {
+                let here = scanner.key().ok()?.is(json, name);
+                let span = scanner.value().ok()?;
+                if here {
+                    found = Some(span);
+                }
+                more = scanner.next_member().ok()?;
+            }
+            let (start, end) = found?;
+            json = &json[start..end];
+        }
+        Some(json)
+    }
+
+    /// Deserialises the value at a path of member names; `None` if it is absent or `null`.
+    ///
+    /// # Errors
+    /// If the value is there but not a `T`.
+    pub fn get<T: DeserializeOwned>(&self, path: &[&str]) -> Result<Option<T>, ObjectError> {
+        match self.raw_at(path) {
+            None => Ok(None),
+            Some(json) => serde_json::from_str(json)
+                .map_err(|e| self.error(format!("{}: {}", path.join("."), without_values(&e)))),
+        }
+    }
+
+    /// Deserialises the object.
+    ///
+    /// # Errors
+    /// If it is not a `K`; the error bears the object's key.
+    pub fn parse<K: DeserializeOwned>(&self) -> Result<K, ObjectError> {
+        serde_json::from_str(self.json()).map_err(|e| self.error(without_values(&e)))
+    }
+
+    /// The object as a tree of values, for changes by hand. Numbers beyond 64 bits lose precision here, not in
+    /// [`raw`](Self::raw).
+    ///
+    /// # Errors
+    /// If it nests deeper than 127 levels, or holds a number beyond the range of `f64`.
+    pub fn value(&self) -> Result<serde_json::Value, ObjectError> {
+        self.parse()
+    }
+
+    fn error(&self, message: String) -> ObjectError {
+        ObjectError { key: Some(self.key()), resource_version: self.resource_version().to_owned(), message }
+    }
+}
+
+impl Resource for Object {
+    fn key(&self) -> Key {
+        Key::namespaced(self.field(Field::Namespace), self.name())
+    }
+
+    fn uid(&self) -> &str {
+        self.field(Field::Uid)
+    }
+
+    fn resource_version(&self) -> &str {
+        self.field(Field::ResourceVersion)
+    }
+
+    fn each_owner(&self, each: &mut dyn FnMut(&OwnerReference)) {
+        owners(self.field(Field::Owners), &mut |owner| each(&owner));
+    }
+}
+
+/// Equal JSON, byte for byte.
+impl PartialEq for Object {
+    fn eq(&self, other: &Self) -> bool {
+        self.ptr_eq(other) || self.text == other.text
+    }
+}
+
+impl Eq for Object {}
+
+/// Kind, key and version; no data, which may be secret.
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.kind().is_empty() { "Object" } else { self.kind() };
+        write!(f, "{kind}({} @{})", self.key(), self.resource_version())
+    }
+}
+
+/// As its JSON; with `serde_json` only.
+impl Serialize for Object {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let raw: &RawValue = serde_json::from_str(self.json()).map_err(serde::ser::Error::custom)?;
+        raw.serialize(s)
+    }
+}
+
+/// With the default options; with `serde_json` only.
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        let raw = alloc::boxed::Box::<RawValue>::deserialize(d)?;
+        Self::from_json(raw.get().as_bytes()).map_err(serde::de::Error::custom)
+    }
+}
