@@ -2,7 +2,6 @@
 
 mod answer;
 pub mod kinds;
-mod method;
 mod params;
 mod request;
 mod resource;
@@ -11,8 +10,8 @@ mod typed;
 
 pub(crate) use typed::JSON;
 
+pub use crate::wire::http::Method;
 pub use answer::{Answer, AnswerError, Deleted, List, ListMeta, Raw};
-pub use method::Method;
 pub use params::{
     DeleteParams, FieldValidation, GetParams, JsonOp, ListParams, Patch, PatchParams, PostParams,
     Preconditions, PropagationPolicy, Selectors, VersionMatch, WatchParams, pointer,

@@ -42,7 +42,7 @@ impl<R> Request<R> {
             headers: Vec::from([("Accept".into(), super::JSON.into())]),
             body: None,
             what,
-            idempotent: method == Method::Get,
+            idempotent: matches!(method, Method::Get | Method::Head),
             misuse,
             answer: PhantomData,
         }
