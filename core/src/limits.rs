@@ -23,11 +23,19 @@ pub const FIRST_BYTE: Duration = Duration::from_secs(70);
 pub const BODY_IDLE: Duration = Duration::from_secs(30);
 /// Longest silence on a watch with bookmarks: a real server sends the first after at most 120 s.
 pub const WATCH_IDLE: Duration = Duration::from_secs(130);
+/// The same once a bookmark has come: they come every 60 s then (apiserver `defaultBookmarkFrequency`).
+pub const WATCH_IDLE_AFTER_BOOKMARK: Duration = Duration::from_secs(75);
+/// Longest silence of a streaming list before its end bookmark; client-go warns at this point and waits on.
+pub const INITIAL_EVENTS_STALL: Duration = Duration::from_secs(10);
 /// How much longer than its `timeoutSeconds` a watch may live.
 pub const WATCH_GUARD: Duration = Duration::from_secs(30);
 /// Shortest and longest `timeoutSeconds` that a watch asks for.
 pub const WATCH_TIMEOUT: (Duration, Duration) = (Duration::from_secs(290), Duration::from_secs(580));
 /// Objects on a page of a list; client-go's pager.
 pub const PAGE_SIZE: u32 = 500;
+/// Most pages of one list: fifty million objects at the default size, far above what etcd holds.
+pub const LIST_PAGES: u32 = 100_000;
+/// Most unreadable objects of one resource that are remembered by key; the rest are only counted.
+pub const QUARANTINE: usize = 1_000;
 /// A longer `Retry-After` counts as this; some proxies send days.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);

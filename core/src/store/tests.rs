@@ -3,7 +3,6 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use alloc::{format, vec};
 use std::collections::BTreeSet;
-use std::println;
 
 use quickcheck::{Arbitrary, Gen, QuickCheck};
 
@@ -352,10 +351,8 @@ fn store_and_followers_agree_with_a_map() {
         for (view, model) in &views {
             let pairs: Vec<_> = view.iter().map(|(k, o)| (k.clone(), o.clone())).collect();
             let expected: Vec<_> = model.clone().into_iter().collect();
-            if pairs != expected || view.len() != model.len() {
-                println!("view {pairs:?}\nmodel {expected:?}");
-                return false;
-            }
+            assert_eq!(pairs, expected);
+            assert_eq!(view.len(), model.len());
             let mut backward: Vec<_> = view.iter().rev().map(|(k, o)| (k.clone(), o.clone())).collect();
             backward.reverse();
             assert_eq!(backward, pairs);

@@ -211,6 +211,16 @@ pub enum Notice {
         /// The version that the server has.
         to: String,
     },
+    /// A watch was silent for longer than bookmarks allow: the server is asked for its version.
+    Silent {
+        /// How long.
+        after: Duration,
+    },
+    /// The server cannot do streaming lists, or not well: plain lists from now on.
+    FellBack {
+        /// What it did.
+        error: String,
+    },
     /// An object cannot be read and is kept aside.
     Quarantined(BadObject),
     /// An event at or below the stored version of its object was dropped.
