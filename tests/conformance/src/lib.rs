@@ -1,3 +1,7 @@
 //! Servers, faults and recorded truth, for tests that run alike on the embedded and on a real API server.
 
+pub mod https;
 pub mod proxy;
+pub mod realapi;
+pub mod servers;
+pub mod truth;
