@@ -191,12 +191,15 @@ impl<K: Ord + Clone> Queue<K> {
 
     /// As [`add`](Self::add), for something that happened at `since`; from then on the latency counts.
     pub fn add_caused(&mut self, now: Time, key: K, priority: Priority, since: Time) {
+        // First come, first served: a timer that ended earlier stands before it.
+        self.wake(now);
         let at = now + self.config.debounce;
         self.enqueue(now, key, priority, since.min(now), at, Reason::Debounce);
     }
 
     /// `key` shall run after `delay`, or earlier if anything else wants so.
     pub fn add_after(&mut self, now: Time, key: K, priority: Priority, delay: Duration) {
+        self.wake(now);
         let at = now + delay;
         self.enqueue(now, key, priority, at, at, Reason::Requeue);
     }
@@ -239,7 +242,7 @@ impl<K: Ord + Clone> Queue<K> {
         }
     }
 
-    /// Moves every key whose time has come into line. [`pop`](Self::pop) does that too.
+    /// Moves every key whose time has come into line. Adds, [`pop`](Self::pop) and [`done`](Self::done) do that too.
     pub fn wake(&mut self, now: Time) {
         while let Some(first) = self.lines.timers.first_entry() {
             if first.key().0 > now {
@@ -307,6 +310,7 @@ impl<K: Ord + Clone> Queue<K> {
     /// A key that was added during its run is ready at once, also after a failure: the new state may cure it. The
     /// failure still counts.
     pub fn done(&mut self, now: Time, key: &K, then: Then) -> Option<Duration> {
+        self.wake(now);
         let entry = self.entries.get_mut(key)?;
         let run = entry.run.take()?;
         self.running -= 1;
