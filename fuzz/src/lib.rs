@@ -1,1 +1,5 @@
-//! steersman-fuzz
+//! One function per machine and parser that takes any bytes and panics on a broken invariant.
+//!
+//! They are plain functions, so that a corpus replays in an ordinary test run; a fuzzing engine only feeds them.
+
+pub mod queue;

@@ -23,7 +23,7 @@ pub struct Controller<T> {
     scope: Scope,
     clock: Clock,
     phase: ControllerPhase,
-    queue: Queue<Key>,
+    pub(super) queue: Queue<Key>,
     sources: Vec<State<T>>,
     /// Sources without their first full state.
     unsynced: usize,

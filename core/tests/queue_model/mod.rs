@@ -163,13 +163,14 @@ impl Model {
         let best = self.ready().max_by_key(|(_, w)| (w.priority, core::cmp::Reverse(w.place)))?.0;
         let (oldest, since) = self.ready().min_by_key(|(_, w)| w.ready.1).map(|(k, w)| (k, w.ready.0))?;
         let mut key = best;
-        if let Some(aging) = self.config.aging {
-            if oldest != best && now.since(since) >= aging.after {
-                self.passed_over += 1;
-                if self.passed_over >= aging.every {
-                    self.passed_over = 0;
-                    key = oldest;
-                }
+        if let Some(aging) = self.config.aging
+            && oldest != best
+            && now.since(since) >= aging.after
+        {
+            self.passed_over += 1;
+            if self.passed_over >= aging.every {
+                self.passed_over = 0;
+                key = oldest;
             }
         }
         let item = self.item(key);

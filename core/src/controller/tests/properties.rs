@@ -1,0 +1,366 @@
+//! Whatever happens, in whatever order.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use quickcheck::{Arbitrary, Gen, QuickCheck, TestResult};
+
+use super::*;
+use crate::queue::Rate;
+
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Start,
+    List { source: u8, objects: u8 },
+    Apply { source: u8, name: u8, owner: u8 },
+    Delete { source: u8, name: u8 },
+    Trigger(u8),
+    Done { which: u8, how: u8 },
+    Late(u8),
+    Pass(u16),
+    Wait,
+}
+
+impl Arbitrary for Op {
+    fn arbitrary(g: &mut Gen) -> Self {
+        let source = u8::arbitrary(g) % 3;
+        let name = u8::arbitrary(g) % 5;
+        match u8::arbitrary(g) % 16 {
+            0 => Self::Start,
+            1 | 2 => Self::List { source, objects: u8::arbitrary(g) },
+            3..=6 => Self::Apply { source, name, owner: u8::arbitrary(g) % 5 },
+            7 | 8 => Self::Delete { source, name },
+            9 => Self::Trigger(u8::arbitrary(g) % 7),
+            10..=12 => Self::Done { which: u8::arbitrary(g), how: u8::arbitrary(g) },
+            13 => Self::Late(u8::arbitrary(g)),
+            14 => Self::Pass(u16::arbitrary(g) % 2_000),
+            _ => Self::Wait,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Script {
+    ops: Vec<Op>,
+    limit: usize,
+    debounce: bool,
+    timeout: bool,
+    rate: bool,
+}
+
+impl Arbitrary for Script {
+    fn arbitrary(g: &mut Gen) -> Self {
+        Self {
+            ops: Vec::arbitrary(g),
+            limit: usize::arbitrary(g) % 4,
+            debounce: bool::arbitrary(g),
+            timeout: bool::arbitrary(g),
+            rate: u8::arbitrary(g) % 4 == 0,
+        }
+    }
+
+    fn shrink(&self) -> alloc::boxed::Box<dyn Iterator<Item = Self>> {
+        let this = self.clone();
+        alloc::boxed::Box::new(self.ops.shrink().map(move |ops| Self { ops, ..this.clone() }))
+    }
+}
+
+/// A bench that knows what must hold.
+struct Watchful {
+    bench: Bench,
+    limit: usize,
+    version: u64,
+    /// What the primary objects' newest versions are.
+    world: BTreeMap<Key, u64>,
+    children: [BTreeMap<Key, Obj>; 2],
+    /// Keys that something happened to since their last run began; `true` if they must run.
+    due: BTreeSet<Key>,
+    seen_runs: usize,
+    ready: bool,
+    synced: [bool; 3],
+    log: Vec<String>,
+}
+
+impl Watchful {
+    fn new(script: &Script) -> Self {
+        let mut config = Config::new("web", WEBS)
+            .concurrency(script.limit)
+            .owns(PODS)
+            .watches(NODES, |n: &Obj| Vec::from([Key::namespaced("p", n.key.name())]));
+        if script.debounce {
+            config = config.debounce(Duration::from_millis(100));
+        }
+        if script.timeout {
+            config = config.reconcile_timeout(Duration::from_secs(1));
+        }
+        if script.rate {
+            config.rate = core::num::NonZeroU32::new(5).map(|per_second| Rate { per_second, burst: 2 });
+        }
+        Self {
+            bench: Bench::new(config),
+            limit: script.limit.max(1),
+            version: 1,
+            world: BTreeMap::new(),
+            children: [BTreeMap::new(), BTreeMap::new()],
+            due: BTreeSet::new(),
+            seen_runs: 0,
+            ready: false,
+            synced: [false; 3],
+            log: Vec::new(),
+        }
+    }
+
+    fn key(source: u8, name: u8) -> Key {
+        if source == 2 { Key::cluster(&name.to_string()) } else { Key::namespaced("p", &name.to_string()) }
+    }
+
+    fn object(&mut self, source: u8, name: u8, owner: u8) -> Obj {
+        self.version += 1;
+        let mut object = obj(&Self::key(source, name).to_string(), self.version);
+        if source == 1 {
+            object = object.owned_by(&WEBS, &owner.to_string(), true);
+        }
+        object
+    }
+
+    /// Whom a child concerns.
+    fn parent(source: u8, child: &Obj) -> Key {
+        match source {
+            1 => Key::namespaced("p", &child.owners[0].name),
+            _ => Key::namespaced("p", child.key.name()),
+        }
+    }
+
+    fn play(&mut self, op: Op) {
+        // What must run after this, if it exists then.
+        let mut due = Vec::new();
+        let said = match op {
+            Op::Start => self.bench.input(Input::Start),
+            Op::List { source, objects } => {
+                let names = (0..5).filter(|n| objects >> n & 1 == 1);
+                // Half of the names keep the version they have: nothing happened to them.
+                let mut list = Vec::new();
+                for name in names {
+                    let key = Self::key(source, name);
+                    let fresh = name % 2 == 0;
+                    if source == 0 {
+                        let object = match self.world.get(&key) {
+                            Some(v) if !fresh => obj(&key.to_string(), *v),
+                            _ => self.object(0, name, 0),
+                        };
+                        let version: u64 = object.version.parse().unwrap();
+                        if self.world.get(&key) != Some(&version) {
+                            due.push(key);
+                        }
+                        list.push(object);
+                    } else {
+                        let old = self.children[usize::from(source) - 1].get(&key).cloned();
+                        let object = match old {
+                            Some(o) if !fresh => o,
+                            _ => self.object(source, name, objects % 5),
+                        };
+                        list.push(object);
+                    }
+                }
+                if source == 0 {
+                    self.world = list.iter().map(|o| (o.key.clone(), o.version.parse().unwrap())).collect();
+                } else {
+                    let now: BTreeMap<_, _> = list.iter().map(|o| (o.key.clone(), o.clone())).collect();
+                    let before = core::mem::replace(&mut self.children[usize::from(source) - 1], now.clone());
+                    for (key, old) in &before {
+                        if now.get(key) != Some(old) {
+                            due.push(Self::parent(source, old));
+                        }
+                    }
+                    for (key, new) in &now {
+                        if before.get(key) != Some(new) {
+                            due.push(Self::parent(source, new));
+                        }
+                    }
+                }
+                self.synced[usize::from(source)] = true;
+                self.expect(due);
+                due = Vec::new();
+                // Versions of a list must not go back.
+                self.version += 1;
+                let mut events = Vec::from([Event::Init]);
+                events.extend(list.into_iter().map(Event::InitApply));
+                events.push(Event::InitDone { resource_version: self.version.to_string() });
+                self.bench.events(source.into(), events)
+            }
+            Op::Apply { source, name, owner } if self.synced[usize::from(source)] => {
+                let object = self.object(source, name, owner);
+                if source == 0 {
+                    self.world.insert(object.key.clone(), self.version);
+                    due.push(object.key.clone());
+                } else {
+                    let old =
+                        self.children[usize::from(source) - 1].insert(object.key.clone(), object.clone());
+                    due.push(Self::parent(source, &object));
+                    due.extend(old.map(|o| Self::parent(source, &o)));
+                }
+                self.expect(due);
+                due = Vec::new();
+                self.bench.apply(source.into(), object)
+            }
+            Op::Delete { source, name } if self.synced[usize::from(source)] => {
+                let key = Self::key(source, name);
+                let mut object = self.object(source, name, 0);
+                if source == 0 {
+                    if self.world.remove(&key).is_none() {
+                        return;
+                    }
+                    self.due.remove(&key);
+                } else {
+                    let Some(old) = self.children[usize::from(source) - 1].remove(&key) else { return };
+                    object.owners.clone_from(&old.owners);
+                    due.push(Self::parent(source, &old));
+                }
+                self.expect(due);
+                due = Vec::new();
+                self.bench.delete(source.into(), object)
+            }
+            Op::Apply { .. } | Op::Delete { .. } => return,
+            Op::Trigger(name) => {
+                self.expect(Vec::from([Self::key(0, name)]));
+                self.bench.trigger(&Self::key(0, name).to_string())
+            }
+            Op::Done { which, how } => {
+                if self.bench.open.is_empty() {
+                    return;
+                }
+                let run = self.bench.open.remove(usize::from(which) % self.bench.open.len());
+                let (id, started) = (run.id, self.bench.now);
+                let outcome = match how % 6 {
+                    0 | 1 => Outcome::AwaitChange,
+                    2 => Outcome::Requeue(Duration::from_millis(u64::from(how) * 10)),
+                    3 => Outcome::Error("no".to_string()),
+                    4 => Outcome::Terminal("never".to_string()),
+                    _ => Outcome::Panicked("boom".to_string()),
+                };
+                self.seen_runs -= 1;
+                self.bench.input(Input::Done { id, outcome, started })
+            }
+            Op::Late(n) => {
+                let gone = ReconcileId(1_000_000 + u64::from(n));
+                self.bench.input(Input::Done { id: gone, outcome: Outcome::AwaitChange, started: Time::ZERO })
+            }
+            Op::Pass(ms) => self.bench.pass(Duration::from_millis(ms.into())),
+            Op::Wait => {
+                if self.bench.controller.next_deadline().is_none() {
+                    return;
+                }
+                self.bench.wait()
+            }
+        };
+        self.expect(due);
+        self.check(&said);
+        self.log.push(said);
+    }
+
+    fn expect(&mut self, keys: Vec<Key>) {
+        for key in keys {
+            if self.world.contains_key(&key) {
+                self.due.insert(key);
+            }
+        }
+        self.due.retain(|k| self.world.contains_key(k));
+    }
+
+    fn check(&mut self, said: &str) {
+        self.ready |= said.contains("ready");
+        let runs = &self.bench.open;
+        assert!(
+            runs.is_empty() || self.synced == [true; 3] && self.ready,
+            "a run before every source synced"
+        );
+        assert!(runs.len() <= self.limit, "the limit does not hold");
+        let keys: BTreeSet<_> = runs.iter().map(|r| &r.key).collect();
+        assert_eq!(keys.len(), runs.len(), "two runs of one key");
+        for run in &runs[self.seen_runs..] {
+            assert_eq!(
+                self.world.get(&run.key).map(u64::to_string),
+                Some(run.object.version.clone()),
+                "it runs with the newest state"
+            );
+            self.due.remove(&run.key);
+        }
+        self.seen_runs = runs.len();
+        let status = self.bench.controller.status();
+        assert_eq!(status.running, self.seen_runs);
+    }
+
+    /// Lets everything come to rest: no key may be lost.
+    fn settle(&mut self) {
+        self.play(Op::Start);
+        for source in 0..3 {
+            if !self.synced[usize::from(source)] {
+                self.play(Op::List { source, objects: 255 });
+            }
+        }
+        for _ in 0..2_000 {
+            if !self.bench.open.is_empty() {
+                self.play(Op::Done { which: 0, how: 0 });
+            } else if self.bench.controller.next_deadline().is_some() {
+                self.play(Op::Wait);
+            } else {
+                break;
+            }
+        }
+        assert!(self.due.is_empty(), "lost: {:?}", self.due);
+        let status = self.bench.controller.status();
+        assert_eq!((status.queued, status.waiting, status.running), (0, 0, 0));
+    }
+}
+
+fn run(script: &Script) -> Vec<String> {
+    let mut w = Watchful::new(script);
+    for op in &script.ops {
+        w.play(*op);
+    }
+    w.settle();
+    w.log
+}
+
+#[test]
+fn no_key_is_lost_none_runs_twice_at_once_and_the_limit_holds() {
+    fn holds(script: Script) -> TestResult {
+        run(&script);
+        TestResult::passed()
+    }
+    QuickCheck::new().tests(600).quickcheck(holds as fn(Script) -> TestResult);
+}
+
+#[test]
+fn the_same_inputs_give_the_same_outputs() {
+    fn same(script: Script) -> bool {
+        run(&script) == run(&script)
+    }
+    QuickCheck::new().tests(100).quickcheck(same as fn(Script) -> bool);
+}
+
+#[test]
+fn a_stop_always_ends() {
+    fn ends(script: Script, grace: Option<u8>) -> bool {
+        let mut w = Watchful::new(&script);
+        for op in &script.ops {
+            w.play(*op);
+        }
+        let grace = grace.map(|g| Duration::from_secs(g.into()));
+        let mut said = w.bench.input(Input::Stop { grace });
+        // Without a grace every run must end by itself.
+        while grace.is_none() && !said.contains("stopped") {
+            let key = w.bench.open[0].key.to_string();
+            said = w.bench.ok(&key);
+            assert!(!said.contains("run "), "a run after the stop");
+        }
+        while w.bench.controller.next_deadline().is_some() {
+            said = w.bench.wait();
+            assert!(!said.contains("run "), "a run after the stop");
+        }
+        said.contains("stopped") && w.bench.input(Input::Start).is_empty()
+    }
+    QuickCheck::new().tests(200).quickcheck(ends as fn(Script, Option<u8>) -> bool);
+}
