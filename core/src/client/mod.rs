@@ -1,5 +1,15 @@
 //! From a request to its answer: connections, deadlines, credentials, retries.
+//!
+//! - [`Exchange`] sends one request at a time over one connection at a time and gives the answer as it comes; watches and
+//!   streamed lists stand on it.
+//! - [`Pool`] keeps idle connections for whoever comes next.
 
+mod endpoint;
+mod error;
+mod exchange;
 mod pool;
 
+pub use endpoint::{Endpoint, USER_AGENT};
+pub use error::{ExchangeError, ExchangeErrorKind};
+pub use exchange::{Bytes, Exchange, Input, Outgoing, Output, Stats, Timeouts};
 pub use pool::{IDLE_AGE, MAX_IDLE, Pool};

@@ -1,0 +1,41 @@
+//! What every request to one server shares.
+
+use alloc::string::String;
+
+use crate::config::Config;
+
+/// What we call ourselves unless told otherwise.
+pub const USER_AGENT: &str = concat!("steersman/", env!("CARGO_PKG_VERSION"));
+
+/// What every request to one server shares. Made once for a configuration, then shared by all exchanges.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// The `Host` header.
+    pub host_header: String,
+    /// Host and port, for messages.
+    pub address: String,
+    /// What stands before every path; empty, or begins with `/` and does not end with it.
+    pub base_path: String,
+    /// The `User-Agent` header; empty for none.
+    pub user_agent: String,
+}
+
+impl Endpoint {
+    /// The server of this configuration.
+    #[must_use]
+    pub fn new(config: &Config) -> Self {
+        Self {
+            host_header: config.cluster.host_header(),
+            address: config.cluster.address(),
+            base_path: config.cluster.base_path.clone(),
+            user_agent: USER_AGENT.into(),
+        }
+    }
+
+    /// The same with another `User-Agent`: servers count and limit by it.
+    #[must_use]
+    pub fn with_user_agent(mut self, user_agent: impl Into<String>) -> Self {
+        self.user_agent = user_agent.into();
+        self
+    }
+}
