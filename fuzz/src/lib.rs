@@ -2,4 +2,5 @@
 //!
 //! They are plain functions, so that a corpus replays in an ordinary test run; a fuzzing engine only feeds them.
 
+pub mod canary;
 pub mod queue;

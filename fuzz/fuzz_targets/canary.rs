@@ -1,0 +1,4 @@
+//! Feeds `canary`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| steersman_fuzz::canary::run(data));
