@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 use core::fmt;
+use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -61,3 +62,46 @@ impl fmt::Display for NetError {
 }
 
 impl core::error::Error for NetError {}
+
+/// A dead peer is found by the kernel within this, where the executor can tell it: `TCP_USER_TIMEOUT` for bytes that are
+/// out, keepalive probes ([`KEEPALIVE`]) for silence. Go's and Linux' own defaults find it after 2 to 15 minutes.
+pub const DEAD_AFTER: Duration = Duration::from_secs(60);
+/// Keepalive: the silence before the first probe, the pause between probes, how many. 15 + 3 * 15 s = [`DEAD_AFTER`].
+pub const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(15), Duration::from_secs(15), 3);
+
+#[cfg(feature = "std")]
+impl NetError {
+    /// What an error of the operating system (or of rustls inside one) means; `address` is `host:port`.
+    #[must_use]
+    pub fn from_io(address: &str, error: &std::io::Error) -> Self {
+        use std::io::ErrorKind;
+        #[cfg(feature = "tls")]
+        if let Some(tls) = error.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>()) {
+            return crate::tls::net_error(address, tls);
+        }
+        let kind = match error.kind() {
+            ErrorKind::ConnectionRefused => NetErrorKind::Refused,
+            ErrorKind::ConnectionReset | ErrorKind::ConnectionAborted | ErrorKind::BrokenPipe => {
+                NetErrorKind::Reset
+            }
+            ErrorKind::TimedOut | ErrorKind::WouldBlock => NetErrorKind::TimedOut,
+            _ => NetErrorKind::Other,
+        };
+        Self { kind, message: alloc::format!("{address}: {error}") }
+    }
+
+    /// A host name without an address.
+    #[must_use]
+    pub fn unresolved(address: &str, why: impl fmt::Display) -> Self {
+        Self {
+            kind: NetErrorKind::Resolve,
+            message: alloc::format!("{address}: cannot resolve the host: {why}"),
+        }
+    }
+
+    /// A wait that ran out.
+    #[must_use]
+    pub fn timed_out(address: &str, what: impl fmt::Display) -> Self {
+        Self { kind: NetErrorKind::TimedOut, message: alloc::format!("{address}: timed out {what}") }
+    }
+}

@@ -4,11 +4,13 @@
 //!   streamed lists stand on it.
 //! - [`Pool`] keeps idle connections for whoever comes next.
 
+mod effect;
 mod endpoint;
 mod error;
 mod exchange;
 mod pool;
 
+pub use effect::Effect;
 pub use endpoint::{Endpoint, USER_AGENT};
 pub use error::{ExchangeError, ExchangeErrorKind};
 pub use exchange::{Bytes, Exchange, Input, Outgoing, Output, Stats, Timeouts};

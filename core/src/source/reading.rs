@@ -1,0 +1,86 @@
+//! The body that is being read: what the request was decides how it is cut and decoded.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::decode::{decode_frame, decode_item};
+use super::job::Piece;
+use crate::limits;
+use crate::object::ObjectOptions;
+use crate::watcher::{BadObject, Frame};
+use crate::wire;
+use crate::wire::framing::FrameSplitter;
+use crate::wire::http::ResponseHead;
+use crate::wire::list::ListSplitter;
+
+/// How the pieces of a body become objects.
+#[derive(Clone, Debug)]
+pub(super) struct Decoding {
+    pub(super) list: bool,
+    pub(super) options: ObjectOptions,
+}
+
+pub(super) enum Reading {
+    /// The head has not come.
+    Head,
+    List(ListSplitter),
+    Watch(FrameSplitter),
+    /// An answer that is not 2xx: its body says why.
+    Refusal {
+        head: ResponseHead,
+        body: Vec<u8>,
+    },
+}
+
+impl Reading {
+    /// What the body of this answer is.
+    ///
+    /// # Errors
+    /// A 2xx answer that is no JSON, so no list and no watch either.
+    pub(super) fn of(head: ResponseHead, list: bool, max_item: usize) -> Result<Self, String> {
+        if !head.is_success() {
+            return Ok(Self::Refusal { head, body: Vec::new() });
+        }
+        match head.header("content-type") {
+            Some(kind) if !kind.to_ascii_lowercase().contains("json") => {
+                Err(format!("the answer ({}) is not JSON but {kind:?}", head.status))
+            }
+            _ if list => Ok(Self::List(ListSplitter::new(max_item))),
+            _ => Ok(Self::Watch(FrameSplitter::new(max_item))),
+        }
+    }
+
+    pub(super) fn keep_refusal(body: &mut Vec<u8>, bytes: &[u8]) {
+        let room = limits::ERROR_BODY_BYTES.saturating_sub(body.len());
+        body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+}
+
+/// Decodes one piece of a body.
+pub(super) fn decode(piece: wire::Piece<'_>, decoding: &Decoding) -> Piece {
+    if let wire::Piece::Value(raw) = piece {
+        return if decoding.list {
+            Piece::Item(decode_item(raw, &decoding.options))
+        } else {
+            Piece::Frame(decode_frame(raw, &decoding.options))
+        };
+    }
+    // What is left of it may still tell whose it is.
+    let error = match piece {
+        wire::Piece::TooLong { bytes, .. } => format!("{bytes} bytes are more than an object may have"),
+        wire::Piece::Truncated(_) => String::from("the body ended in the middle of it"),
+        _ => {
+            format!("not JSON: {:?}", String::from_utf8_lossy(&piece.bytes()[..piece.bytes().len().min(80)]))
+        }
+    };
+    let found = match decode_frame(piece.bytes(), &decoding.options) {
+        Frame::Bad(bad) if !decoding.list => bad,
+        _ => match decode_item(piece.bytes(), &decoding.options) {
+            Err(bad) => bad,
+            Ok(_) => BadObject { key: None, resource_version: String::new(), error: String::new() },
+        },
+    };
+    let bad = BadObject { error, ..found };
+    if decoding.list { Piece::Item(Err(bad)) } else { Piece::Frame(Frame::Bad(bad)) }
+}

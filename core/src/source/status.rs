@@ -1,0 +1,24 @@
+//! What a source says about itself.
+
+use alloc::string::String;
+
+use serde::{Deserialize, Serialize};
+
+use crate::controller::WatchSpec;
+use crate::watcher::WatcherStatus;
+
+/// Where one watch stands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SourceStatus {
+    /// What is watched.
+    pub watch: WatchSpec,
+    /// The path of its lists.
+    pub path: String,
+    /// The watcher's own view.
+    pub watcher: WatcherStatus,
+    /// How many objects are known.
+    pub objects: usize,
+    /// Events at or below the stored version of their object.
+    pub stale: u64,
+}
