@@ -9,7 +9,7 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::SourceId;
-use crate::api::{ResourceType, Scope};
+use crate::api::{Api, ResourceType, Scope, Selectors};
 use crate::backoff::Policy;
 use crate::object::Key;
 use crate::queue::{Aging, Rate};
@@ -17,6 +17,7 @@ use crate::store::Change;
 
 /// Which objects of which resource. Equal specs share one watch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct WatchSpec {
     /// The resource.
     pub resource: ResourceType,
@@ -26,16 +27,6 @@ pub struct WatchSpec {
     pub selectors: Selectors,
     /// Only `metadata` of each object.
     pub metadata_only: bool,
-}
-
-/// Selectors as they stand in the query; empty means everything.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Selectors {
-    /// `labelSelector`, as `app=web,tier!=cache`.
-    pub labels: String,
-    /// `fieldSelector`, as `status.phase=Running`.
-    pub fields: String,
 }
 
 impl WatchSpec {
@@ -87,6 +78,19 @@ impl WatchSpec {
             },
             metadata_only: self.metadata_only,
         }
+    }
+}
+
+/// The resource and the namespace that requests of `api` are about.
+impl<K> From<&Api<K>> for WatchSpec {
+    fn from(api: &Api<K>) -> Self {
+        Self { namespace: api.namespace().map(String::from), ..Self::all(api.resource().clone()) }
+    }
+}
+
+impl<K> From<Api<K>> for WatchSpec {
+    fn from(api: Api<K>) -> Self {
+        Self::from(&api)
     }
 }
 

@@ -21,11 +21,12 @@ mod mapping;
 pub mod stats;
 mod types;
 
-pub use config::{Config, MapFn, Mapping, Predicate, Selectors, Source, WatchSpec};
+pub use config::{Config, MapFn, Mapping, Predicate, Source, WatchSpec};
 pub use machine::Controller;
 pub use stats::ControllerStatus;
 pub use types::{Action, Input, Notice, Outcome, Output, ReconcileId, Run, SourceId};
 
+pub use crate::api::Selectors;
 pub use crate::queue::Priority;
 
 #[cfg(test)]

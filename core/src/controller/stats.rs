@@ -29,6 +29,7 @@ const BUCKETS: usize = (36 * PARTS + 2) as usize;
 /// assert_eq!(h.max(), Duration::from_millis(100));
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Histogram {
     buckets: Vec<u64>,
     count: u64,
@@ -141,7 +142,7 @@ const fn bound(bucket: usize) -> u64 {
 
 /// How runs ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Results {
     /// [`Outcome::AwaitChange`](super::Outcome::AwaitChange).
     pub success: u64,
@@ -171,6 +172,7 @@ impl Results {
 
 /// The last failure of a controller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct LastError {
     /// When.
     pub at: Time,
@@ -182,6 +184,7 @@ pub struct LastError {
 
 /// A source as its controller sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct SourceView {
     /// Its number.
     pub id: SourceId,
@@ -199,6 +202,7 @@ pub struct SourceView {
 
 /// The run that goes on for longest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct OldestRun {
     /// Its name.
     pub id: ReconcileId,
@@ -210,6 +214,7 @@ pub struct OldestRun {
 
 /// Where a controller stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum ControllerPhase {
     /// Not started.
     #[default]
@@ -226,7 +231,7 @@ pub enum ControllerPhase {
 
 /// Everything about one controller at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct ControllerStatus {
     /// Its name.
     pub name: String,

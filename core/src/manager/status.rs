@@ -13,9 +13,11 @@ use super::WatchSpec;
 use super::plan::{ControllerId, ControllerSpec, WatchId, WatchPlan};
 pub use crate::controller::ControllerStatus;
 use crate::time::Time;
+use crate::watcher::WatcherStatus;
 
 /// Where a manager stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum ManagerPhase {
     /// Not started.
@@ -35,59 +37,41 @@ pub enum ManagerPhase {
 
 /// Everything about one watch at one moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct SourceStatus {
     /// What it watches.
     pub watch: WatchSpec,
     /// How many subscribers it has.
     pub subscribers: usize,
-    /// What it does, for people: `listing`, `watching`, `backing off`, ...
-    pub phase: String,
-    /// Whether its first full state came.
-    pub synced: bool,
     /// Objects in its store.
     pub objects: usize,
-    /// The version up to which the store is known to be right.
-    pub resource_version: String,
-    /// Changes so far.
-    pub changes: u64,
-    /// Full states so far, the first one included.
-    pub lists: u64,
-    /// Failures in a row; 0 when all is well.
-    pub failures: u32,
-    /// Objects that cannot be read.
-    pub quarantined: u64,
     /// Events that were dropped because the store held something newer.
     pub stale: u64,
-    /// When the server last sent anything.
-    pub last_seen: Option<Time>,
-    /// The last failure; it stays when all is well again.
-    pub last_error: Option<String>,
+    /// What its watcher says; `None` before it started.
+    pub watcher: Option<WatcherStatus>,
 }
 
 impl SourceStatus {
     /// A watch that has not started.
     #[must_use]
-    pub fn new(watch: WatchSpec, subscribers: usize) -> Self {
-        Self {
-            watch,
-            subscribers,
-            phase: String::from("new"),
-            synced: false,
-            objects: 0,
-            resource_version: String::new(),
-            changes: 0,
-            lists: 0,
-            failures: 0,
-            quarantined: 0,
-            stale: 0,
-            last_seen: None,
-            last_error: None,
+    pub const fn new(watch: WatchSpec, subscribers: usize) -> Self {
+        Self { watch, subscribers, objects: 0, stale: 0, watcher: None }
+    }
+
+    /// Why it has not had its first full state; `None` if it has.
+    fn missing(&self) -> Option<String> {
+        let Some(watcher) = &self.watcher else { return Some("not started".to_string()) };
+        match &watcher.last_error {
+            _ if watcher.synced => None,
+            Some(error) => Some(error.clone()),
+            None => Some(format!("{:?}", watcher.phase).to_lowercase()),
         }
     }
 }
 
 /// Everything about a manager at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ManagerStatus {
     /// Where it stands.
     pub phase: ManagerPhase,
@@ -113,12 +97,14 @@ impl ManagerStatus {
             ManagerPhase::Stopping => missing.push("stopping".to_string()),
             ManagerPhase::Stopped => missing.push("stopped".to_string()),
         }
-        for source in self.sources.iter().filter(|s| !s.synced) {
-            let why = source.last_error.as_deref().unwrap_or(&source.phase);
-            missing.push(format!("{}: no first list yet: {why}", source.watch));
+        for source in &self.sources {
+            if let Some(why) = source.missing() {
+                missing.push(format!("{}: no first list yet: {why}", source.watch));
+            }
         }
         for controller in self.controllers.iter().filter(|c| !c.is_ready()) {
-            missing.push(format!("controller {}: {:?}", controller.name, controller.phase).to_lowercase());
+            let phase = format!("{:?}", controller.phase).to_lowercase();
+            missing.push(format!("controller {}: {phase}", controller.name));
         }
         if missing.is_empty() { Ok(()) } else { Err(missing) }
     }
@@ -139,9 +125,10 @@ impl ManagerStatus {
 /// const PODS: ResourceType = ResourceType::new("", "v1", "pods", "Pod", Scope::Namespaced);
 /// let specs = [ControllerSpec { name: "web".into(), watches: vec![WatchSpec::all(PODS)] }];
 /// let mut board = Board::new(&specs, &WatchPlan::build(&specs).unwrap());
-/// board.source(WatchId(0), |s| s.last_error = Some("connection refused".into()));
+/// board.source(WatchId(0), |s| s.objects = 5);
+/// assert_eq!(board.status().sources[0].objects, 5);
 /// let missing = board.status().ready().unwrap_err();
-/// assert!(missing.contains(&"pods.v1: no first list yet: connection refused".to_string()));
+/// assert!(missing.contains(&"pods.v1: no first list yet: not started".to_string()));
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Board(ManagerStatus);

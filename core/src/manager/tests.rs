@@ -9,9 +9,11 @@ use super::status::{Board, ManagerPhase};
 use super::*;
 use crate::api::{ResourceType, Scope};
 use crate::controller::stats::ControllerPhase;
+use crate::controller::tests::Obj;
 use crate::controller::{self, ControllerStatus};
 use crate::machine::{Machine, Outputs};
 use crate::time::Time;
+use crate::watcher::{self, Watcher};
 
 const PODS: ResourceType = ResourceType::new("", "v1", "pods", "Pod", Scope::Namespaced);
 const NODES: ResourceType = ResourceType::new("", "v1", "nodes", "Node", Scope::Cluster);
@@ -73,7 +75,7 @@ fn plans_that_cannot_be() {
 
 #[test]
 fn specs_come_from_configurations() {
-    let config: controller::Config<controller::tests::Obj> =
+    let config: controller::Config<Obj> =
         controller::Config::new("web", DEPLOYMENTS).owns(WatchSpec::all(PODS).within("prod"));
     let spec = ControllerSpec::from(&config);
     assert_eq!(spec.name, "web");
@@ -199,14 +201,18 @@ fn readiness_names_what_is_missing() {
         board.status().ready().unwrap_err(),
         [
             "not started",
-            "pods.v1: no first list yet: new",
-            "nodes.v1: no first list yet: new",
+            "pods.v1: no first list yet: not started",
+            "nodes.v1: no first list yet: not started",
             "controller web: new"
         ]
     );
     board.phase((ManagerPhase::Running, Time::ZERO));
-    board.source(WatchId(0), |s| s.synced = true);
-    board.source(WatchId(1), |s| s.last_error = Some("forbidden".to_string()));
+    let mut watcher: Watcher<Obj> = Watcher::new(Default::default(), 1);
+    watcher.handle(Time::ZERO, watcher::Input::Start, &mut Outputs::new());
+    let mut line = watcher.status();
+    board.source(WatchId(1), |s| s.watcher = Some(line.clone()));
+    line.synced = true;
+    board.source(WatchId(0), |s| s.watcher = Some(line.clone()));
     board.source(WatchId(9), |_| panic!("there is no such watch"));
     let ready = ControllerStatus {
         name: "web".into(),
@@ -214,8 +220,13 @@ fn readiness_names_what_is_missing() {
         ..ControllerStatus::default()
     };
     board.controller(ControllerId(0), ready);
+    assert_eq!(board.status().ready().unwrap_err(), ["nodes.v1: no first list yet: listing"]);
+    (line.synced, line.last_error) = (false, Some("forbidden".to_string()));
+    board.source(WatchId(1), |s| s.watcher = Some(line.clone()));
     assert_eq!(board.status().ready().unwrap_err(), ["nodes.v1: no first list yet: forbidden"]);
-    board.source(WatchId(1), |s| s.synced = true);
+    // A failure after the first list does not make it unready.
+    line.synced = true;
+    board.source(WatchId(1), |s| s.watcher = Some(line));
     assert_eq!(board.status().ready(), Ok(()));
     let json = serde_json::to_string(board.status()).unwrap();
     let back: status::ManagerStatus = serde_json::from_str(&json).unwrap();
