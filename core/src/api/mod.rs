@@ -20,3 +20,6 @@ pub use request::{Request, Streaming};
 pub use resource::{Kind, ResourceType, Scope};
 pub use status::{Status, StatusCause, StatusDetails};
 pub use typed::Api;
+
+#[cfg(test)]
+mod tests;

@@ -85,13 +85,17 @@ impl Status {
     }
 
     /// The `Status` of an answer that is not 2xx, whatever its body is: a `Status`; plain text, as overloaded servers
-    /// send; HTML from a proxy; JSON of somebody else; nothing. The code of the HTTP status line counts.
+    /// send; HTML from a proxy; JSON of somebody else; nothing. The code of
+    /// the HTTP status line counts, unless that is a 2xx.
     #[must_use]
     pub fn from_response(code: u16, content_type: Option<&str>, body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
         let text = text.trim_start_matches('\u{FEFF}').trim();
         if let Some(mut status) = Self::in_body(text) {
-            status.code = code;
+            // A failure under a 2xx knows better what it is.
+            if status.code == 0 || !(200..300).contains(&code) {
+                status.code = code;
+            }
             if status.message.is_empty() {
                 status.message = format!("{}: no message", words(code));
             }

@@ -171,9 +171,12 @@ impl Object {
             0x4000..0x20_0000 => 3,
             _ => 4,
         };
-        let number = |text: &mut String, n: usize| {
+        let mut table = [0; 4 * NUMBERS + 1];
+        let mut at = 0;
+        let mut number = |n: usize| {
             for i in (0..width).rev() {
-                text.push(char::from((n >> (7 * i) & 0x7F) as u8));
+                table[at] = (n >> (7 * i) & 0x7F) as u8;
+                at += 1;
             }
         };
         for place in places {
@@ -187,11 +190,12 @@ impl Object {
                 Place::Text(a, b) => (a, b),
                 Place::Tail(a, b) => (length + a, length + b),
             };
-            number(&mut text, a);
-            number(&mut text, b);
+            number(a);
+            number(b);
         }
-        number(&mut text, length);
-        text.push(char::from(width as u8));
+        number(length);
+        table[at] = width as u8;
+        text.push_str(core::str::from_utf8(&table[..=at]).unwrap_or_default());
         Ok(Self { text: text.into() })
     }
 
