@@ -532,7 +532,7 @@ impl Patch<()> {
     }
 }
 
-/// One operation of a JSON patch. Paths are JSON pointers; see [`pointer`].
+/// One operation of a JSON patch. Paths are JSON pointers; see [`pointer()`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "op", rename_all = "lowercase")]
 pub enum JsonOp {

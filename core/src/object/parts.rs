@@ -98,7 +98,7 @@ impl Parts {
         }
         let kind = match self.text(json, Field::Kind) {
             "" => "an object without a kind".to_owned(),
-            kind => format!("a {}", kind.chars().take(63).collect::<String>()),
+            kind => format!("a {}", kind.chars().filter(|c| !c.is_control()).take(63).collect::<String>()),
         };
         Err(if self.metadata {
             format!("metadata.name is missing in {kind}")

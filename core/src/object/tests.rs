@@ -287,7 +287,7 @@ fn owners_are_of_the_type_that_the_object_has() {
     let child =
         ObjectMeta::named("n", "c").owner(owner.clone()).owner(owner.clone()).finalizer("f").finalizer("f");
     let child = Object::from_serialize(&json!({"metadata": child})).unwrap();
-    assert_eq!(child.owner_references(), [owner.clone()]);
+    assert_eq!(child.owner_references(), core::slice::from_ref(&owner));
     let mut seen = Vec::new();
     child.each_owner(&mut |o| seen.push(o.clone()));
     assert_eq!(seen, [owner]);

@@ -158,3 +158,6 @@ impl Event {
         Ok(event)
     }
 }
+
+#[cfg(test)]
+mod tests;
