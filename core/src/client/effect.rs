@@ -3,7 +3,9 @@
 use alloc::sync::Arc;
 
 use super::{Bytes, Output};
-use crate::net::ConnId;
+use crate::config::FileError;
+use crate::machine::Machine;
+use crate::net::{ConnId, NetEvent};
 
 /// Something to do with connections or files.
 ///
@@ -57,4 +59,38 @@ impl TryFrom<Output> for Effect {
             other => return Err(other),
         })
     }
+}
+
+/// What an executor tells a machine that works over connections.
+#[derive(Clone, Copy, Debug)]
+pub enum Happening<'a> {
+    /// Something happened on a connection that was asked for.
+    Net {
+        /// Which.
+        conn: ConnId,
+        /// What.
+        event: NetEvent<'a>,
+    },
+    /// A file that was asked for.
+    File {
+        /// Its path, as it was asked for.
+        path: &'a str,
+        /// All its bytes.
+        result: Result<&'a [u8], &'a FileError>,
+    },
+    /// Time moved.
+    Deadline,
+}
+
+/// A machine that works over connections. One loop of an executor drives them all: it performs the [`Effect`]s, reports
+/// [`Happening`]s, and passes on whatever else comes out.
+pub trait Driven: Machine {
+    /// The input that tells of it.
+    fn happened(happening: Happening<'_>) -> Self::Input<'_>;
+
+    /// The effect in an output, or the output back if it is something else.
+    ///
+    /// # Errors
+    /// The output, if it is no effect.
+    fn effect(output: Self::Output) -> Result<Effect, Self::Output>;
 }

@@ -10,7 +10,7 @@ mod error;
 mod exchange;
 mod pool;
 
-pub use effect::Effect;
+pub use effect::{Driven, Effect, Happening};
 pub use endpoint::{Endpoint, USER_AGENT};
 pub use error::{ExchangeError, ExchangeErrorKind};
 pub use exchange::{Bytes, Exchange, Input, Outgoing, Output, Stats, Timeouts};

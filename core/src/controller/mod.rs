@@ -15,12 +15,14 @@
 //!
 //! A reconcile in its pure form is a [`plan::Plan`].
 
+mod builder;
 mod config;
 mod machine;
 mod mapping;
 pub mod stats;
 mod types;
 
+pub use builder::{Builder, Runnable};
 pub use config::{Config, MapFn, Mapping, Predicate, Source, WatchSpec};
 pub use machine::Controller;
 pub use stats::ControllerStatus;

@@ -14,7 +14,7 @@ use super::reading::{self, Decoding, Reading};
 use super::status::SourceStatus;
 use crate::api::{Api, ListParams, Request, Status, WatchParams};
 use crate::auth::Authenticator;
-use crate::client::{self, Effect, Endpoint, Exchange, ExchangeError, ExchangeErrorKind, Outgoing, Timeouts};
+use crate::client::{self, Driven, Effect, Endpoint, Exchange, ExchangeError, ExchangeErrorKind, Happening, Outgoing, Timeouts};
 use crate::config::FileError;
 use crate::controller::WatchSpec;
 use crate::limits;
@@ -543,5 +543,22 @@ impl Machine for Source {
             return None;
         }
         Deadline::earlier(self.exchange.next_deadline(), self.watcher.next_deadline())
+    }
+}
+
+impl Driven for Source {
+    fn happened(happening: Happening<'_>) -> Input<'_> {
+        match happening {
+            Happening::Net { conn, event } => Input::Net { conn, event },
+            Happening::File { path, result } => Input::File { path, result },
+            Happening::Deadline => Input::Deadline,
+        }
+    }
+
+    fn effect(output: Output) -> Result<Effect, Output> {
+        match output {
+            Output::Effect(effect) => Ok(effect),
+            other => Err(other),
+        }
     }
 }

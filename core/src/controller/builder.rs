@@ -1,0 +1,145 @@
+//! The words with which users describe a controller; the same for every executor.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::marker::PhantomData;
+use core::time::Duration;
+
+use super::{Config, WatchSpec};
+use crate::api::Api;
+use crate::backoff::Policy;
+use crate::object::{Key, Object};
+use crate::store::Change;
+
+/// A controller in the making. `K` is what a reconcile gets: a type, or [`Object`] itself.
+///
+/// Executors export it as `Controller`.
+///
+/// ```
+/// use steersman_core::api::{Api, kinds::{ConfigMap, Secret}};
+/// use steersman_core::controller::Builder;
+/// let controller = Builder::new(Api::<ConfigMap>::all()).owns(Api::<Secret>::all()).concurrency(4);
+/// assert_eq!(controller.config().name, "configmap");
+/// ```
+pub struct Builder<K> {
+    config: Config<Object>,
+    kind: PhantomData<fn() -> K>,
+}
+
+/// A controller and its reconcile, ready for a manager of an executor that can run such a reconcile.
+pub struct Runnable<K, R> {
+    /// What it watches and how it behaves.
+    pub config: Config<Object>,
+    /// The reconcile: a `plan`, an `fn` or an `async fn`.
+    pub reconcile: R,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K> Builder<K> {
+    /// A controller that reconciles the objects of `primary` when they change. It is named after their kind, in lower
+    /// case, as in controller-runtime.
+    #[must_use]
+    pub fn new(primary: Api<K>) -> Self {
+        let name = primary.resource().kind.to_lowercase();
+        Self { config: Config::new(name, primary), kind: PhantomData }
+    }
+
+    /// As [`new`](Self::new), for a watch with selectors.
+    #[must_use]
+    pub fn of(primary: impl Into<WatchSpec>) -> Self {
+        let primary = primary.into();
+        Self { config: Config::new(primary.resource.kind.to_lowercase(), primary), kind: PhantomData }
+    }
+
+    /// Another name; it must be unique within a manager, since logs and metrics go by it.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.config.name = name.into();
+        self
+    }
+
+    /// Also reconciles an object when something changes whose managing owner (`controller: true`) it is.
+    #[must_use]
+    pub fn owns(mut self, watch: impl Into<WatchSpec>) -> Self {
+        self.config = self.config.owns(watch);
+        self
+    }
+
+    /// As [`owns`](Self::owns), for every owner reference.
+    #[must_use]
+    pub fn owns_shared(mut self, watch: impl Into<WatchSpec>) -> Self {
+        self.config = self.config.owns_shared(watch);
+        self
+    }
+
+    /// Also reconciles what `map` says when an object of `watch` changes; it is asked about the state before and after.
+    #[must_use]
+    pub fn watches(
+        mut self,
+        watch: impl Into<WatchSpec>,
+        map: impl Fn(&Object) -> Vec<Key> + Send + Sync + 'static,
+    ) -> Self {
+        self.config = self.config.watches(watch, map);
+        self
+    }
+
+    /// Only additions and updates of the source added last for which `predicate` says so; deletions always count.
+    #[must_use]
+    pub fn filter(mut self, predicate: impl Fn(&Change<Object>) -> bool + Send + Sync + 'static) -> Self {
+        self.config = self.config.filter(predicate);
+        self
+    }
+
+    /// How many keys run at once; 1 if not said, as in controller-runtime.
+    #[must_use]
+    pub fn concurrency(mut self, n: usize) -> Self {
+        self.config = self.config.concurrency(n);
+        self
+    }
+
+    /// The pauses of a failing key; 5 ms doubling to 1000 s if not said.
+    #[must_use]
+    pub fn backoff(mut self, policy: Policy) -> Self {
+        self.config = self.config.backoff(policy);
+        self
+    }
+
+    /// How long one run may take; no limit if not said.
+    #[must_use]
+    pub fn reconcile_timeout(mut self, limit: Duration) -> Self {
+        self.config = self.config.reconcile_timeout(limit);
+        self
+    }
+
+    /// How long events of one key are collected before it runs; not at all if not said.
+    #[must_use]
+    pub fn debounce(mut self, pause: Duration) -> Self {
+        self.config = self.config.debounce(pause);
+        self
+    }
+
+    /// What was said so far.
+    #[must_use]
+    pub const fn config(&self) -> &Config<Object> {
+        &self.config
+    }
+
+    /// The controller, whole. Which forms of `reconcile` run depends on the manager it is given to.
+    #[must_use]
+    pub fn run<R>(self, reconcile: R) -> Runnable<K, R> {
+        Runnable { config: self.config, reconcile, kind: PhantomData }
+    }
+}
+
+impl<K> fmt::Debug for Builder<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.config.fmt(f)
+    }
+}
+
+impl<K, R> fmt::Debug for Runnable<K, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.config.fmt(f)
+    }
+}
