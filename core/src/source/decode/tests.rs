@@ -150,6 +150,7 @@ fn what_cannot_be_used_costs_only_itself() {
         (r#"{"type":7,"object":{}}"#, "the frame has no type"),
         (r#"{"type":"ADDED"}"#, "the frame has no object"),
         (r#"{"type":"MODIFIED","object":null}"#, "the frame has no object"),
+        (r#"{"type":"ADDED","object":{"metadata":{"name":"a"}},"object":null}"#, "the frame has no object"),
         (r#"{"type":"ADDED","object":[]}"#, "the object is an array"),
         (r#"{"type":"ADDED","object":{"kind":"Table","rows":[]}}"#, "metadata is missing in a Table"),
         (
