@@ -77,6 +77,12 @@ impl Client {
         Self { who, ..self.clone() }
     }
 
+    /// The same server reached at another address, as through a proxy.
+    #[must_use]
+    pub fn at(&self, addr: SocketAddr) -> Self {
+        Self { addr, ..self.clone() }
+    }
+
     /// Sends one request and reads the answer to its end, at most `limit` long.
     ///
     /// # Errors
