@@ -99,6 +99,12 @@ impl Authenticator {
         Self { source: Source::None }
     }
 
+    /// Whether reading a file may give another token.
+    #[must_use]
+    pub const fn can_refresh(&self) -> bool {
+        matches!(self.source, Source::File { .. })
+    }
+
     /// What to do before a request is sent at `now`.
     #[must_use]
     pub fn ready(&self, now: Time) -> Ready {

@@ -13,6 +13,7 @@ use core::mem;
 use core::time::Duration;
 
 use super::{Endpoint, ExchangeError, ExchangeErrorKind as Kind, IDLE_AGE};
+use crate::api::Request;
 use crate::auth::{Authenticator, Ready};
 use crate::config::{FileError, Secret};
 use crate::limits;
@@ -96,6 +97,31 @@ impl Outgoing {
             },
             body: None,
             idempotent: true,
+            keep: false,
+            timeouts: Timeouts::default(),
+        }
+    }
+
+    /// A request as [`api`](crate::api) makes them, over a connection from the pool. Whether it is a
+    /// [`misuse`](Request::misuse) is the caller's to check.
+    ///
+    /// ```
+    /// use steersman_core::api::{Api, kinds::ConfigMap};
+    /// use steersman_core::client::Outgoing;
+    /// let request = Api::<ConfigMap>::namespaced("prod").get("db");
+    /// let outgoing = Outgoing::of(&request);
+    /// assert_eq!(outgoing.head.target, "/api/v1/namespaces/prod/configmaps/db");
+    /// ```
+    #[must_use]
+    pub fn of<R>(request: &Request<R>) -> Self {
+        Self {
+            head: RequestHead {
+                method: request.method,
+                target: request.path_and_query.clone(),
+                headers: request.headers.clone(),
+            },
+            body: request.body.clone(),
+            idempotent: request.idempotent,
             keep: false,
             timeouts: Timeouts::default(),
         }
@@ -340,6 +366,12 @@ impl Exchange {
     /// The same, to teach it.
     pub const fn auth_mut(&mut self) -> &mut Authenticator {
         &mut self.auth
+    }
+
+    /// The server.
+    #[must_use]
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
     }
 
     /// Whether no request is under way.

@@ -2,16 +2,19 @@
 //!
 //! - [`Exchange`] sends one request at a time over one connection at a time and gives the answer as it comes; watches and
 //!   streamed lists stand on it.
+//! - [`Call`] brings one [`Request`](crate::api::Request) to its typed answer, with retries.
 //! - [`Pool`] keeps idle connections for whoever comes next.
 
+mod call;
 mod effect;
 mod endpoint;
 mod error;
 mod exchange;
 mod pool;
 
+pub use call::{Call, CallInput, CallOutput, RetryPolicy};
 pub use effect::{Driven, Effect, Happening};
 pub use endpoint::{Endpoint, USER_AGENT};
-pub use error::{ExchangeError, ExchangeErrorKind};
+pub use error::{Error, ErrorKind, ExchangeError, ExchangeErrorKind};
 pub use exchange::{Bytes, Exchange, Input, Outgoing, Output, Stats, Timeouts};
 pub use pool::{IDLE_AGE, MAX_IDLE, Pool};
