@@ -144,6 +144,7 @@ impl Chunked {
             (Size | SizeBlank, b' ' | b'\t') => SizeBlank,
             (Size | SizeBlank, b';') => Extension,
             (Size | SizeBlank | Extension, b'\r') => SizeLf,
+            (Size | SizeBlank, b'\n') => return Err(WireError::BadChunk("bare line feed")),
             (Size | SizeBlank, _) => {
                 return Err(WireError::BadChunk("chunk size is not a hexadecimal number"));
             }

@@ -9,6 +9,7 @@ mod client;
 mod head;
 mod retry_after;
 mod server;
+mod warning;
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -24,6 +25,7 @@ pub use server::{
     BodyFraming, IncomingHead, IncomingRequest, RequestDecoder, RequestEvent, reason_phrase, write_chunk,
     write_continue, write_last_chunk, write_response, write_response_head,
 };
+pub use warning::warnings;
 
 /// A request method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use quickcheck::{Arbitrary, Gen, quickcheck};
 
 use super::{
     BodyFraming, HttpEvent, HttpLimits, Method, RequestHead, ResponseContext, ResponseDecoder, retry_after,
-    write_chunk, write_last_chunk, write_request, write_response, write_response_head,
+    warnings, write_chunk, write_last_chunk, write_request, write_response, write_response_head,
 };
 use crate::wire::WireError;
 
@@ -251,7 +251,7 @@ fn nonsense_is_an_error_that_says_what() {
         (chunked("0x5\r\nhello"), "broken chunked body: chunk size is not a hexadecimal number"),
         (chunked("\r\n"), "broken chunked body: chunk size expected"),
         (chunked("-1\r\n"), "broken chunked body: chunk size expected"),
-        (chunked("5\nhello\n0\n\n"), "broken chunked body: chunk size is not a hexadecimal number"),
+        (chunked("5\nhello\n0\n\n"), "broken chunked body: bare line feed"),
         (chunked("5;a\nhello\n"), "broken chunked body: bare line feed"),
         (chunked("5\r\nhello!\r\n"), "broken chunked body: chunk longer than its size"),
         (chunked("5\r\nhello\n0\r\n\r\n"), "broken chunked body: chunk longer than its size"),
@@ -363,6 +363,33 @@ fn retry_after_forms() {
         let head = super::ResponseHead { status: 429, reason: String::new(), http10: false, headers };
         assert_eq!(retry_after(&head), want.map(Duration::from_secs), "{value} {date}");
     }
+}
+
+#[test]
+fn warnings_are_given_out_once_and_never_fail() {
+    let values = [
+        r#"299 - "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice""#,
+        r#"299 - "unknown field \"spec.foo\"", 299 kube-apiserver "second, with comma" "Sat, 25 Aug 2012 23:34:45 GMT""#,
+        "299 - \"m\u{fc}de\"",
+        "299 - \"m\u{fc}de\"",
+        "garbage",
+        "299 - \"open",
+        "299 -",
+        "199 - \"another code\", 299 -  \"after it\"",
+        "",
+    ];
+    let headers = values.iter().map(|v| ("warning".into(), (*v).into())).collect();
+    let head = super::ResponseHead { status: 200, reason: String::new(), http10: false, headers };
+    assert_eq!(
+        warnings(&head),
+        [
+            "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+            "unknown field \"spec.foo\"",
+            "second, with comma",
+            "m\u{fc}de",
+            "after it"
+        ]
+    );
 }
 
 /// Responses of many forms, sometimes damaged.
