@@ -3,4 +3,8 @@
 //! They are plain functions, so that a corpus replays in an ordinary test run; a fuzzing engine only feeds them.
 
 pub mod canary;
+mod cuts;
+pub mod framing;
+pub mod list_split;
 pub mod queue;
+pub mod wire;
