@@ -19,6 +19,7 @@ mod builder;
 mod config;
 mod machine;
 mod mapping;
+pub mod plan;
 pub mod stats;
 mod types;
 
