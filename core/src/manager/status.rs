@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::WatchSpec;
 use super::plan::{ControllerId, ControllerSpec, WatchId, WatchPlan};
 pub use crate::controller::ControllerStatus;
+pub use crate::source::SourceStatus;
 use crate::time::Time;
-use crate::watcher::WatcherStatus;
 
 /// Where a manager stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,32 +35,23 @@ pub enum ManagerPhase {
     Stopped,
 }
 
-/// Everything about one watch at one moment.
+/// One watch of the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct SourceStatus {
+pub struct SourceLine {
     /// What it watches.
     pub watch: WatchSpec,
     /// How many subscribers it has.
     pub subscribers: usize,
-    /// Objects in its store.
-    pub objects: usize,
-    /// Events that were dropped because the store held something newer.
-    pub stale: u64,
-    /// What its watcher says; `None` before it started.
-    pub watcher: Option<WatcherStatus>,
+    /// What it says about itself; `None` before it started.
+    pub status: Option<SourceStatus>,
 }
 
-impl SourceStatus {
-    /// A watch that has not started.
-    #[must_use]
-    pub const fn new(watch: WatchSpec, subscribers: usize) -> Self {
-        Self { watch, subscribers, objects: 0, stale: 0, watcher: None }
-    }
-
+impl SourceLine {
     /// Why it has not had its first full state; `None` if it has.
-    fn missing(&self) -> Option<String> {
-        let Some(watcher) = &self.watcher else { return Some("not started".to_string()) };
+    #[must_use]
+    pub fn missing(&self) -> Option<String> {
+        let Some(SourceStatus { watcher, .. }) = &self.status else { return Some("not started".to_string()) };
         match &watcher.last_error {
             _ if watcher.synced => None,
             Some(error) => Some(error.clone()),
@@ -78,7 +69,7 @@ pub struct ManagerStatus {
     /// Since when.
     pub since: Time,
     /// Its watches, by [`WatchId`].
-    pub sources: Vec<SourceStatus>,
+    pub sources: Vec<SourceLine>,
     /// Its controllers, by [`ControllerId`].
     pub controllers: Vec<ControllerStatus>,
 }
@@ -121,12 +112,10 @@ impl ManagerStatus {
 /// ```
 /// use steersman_core::api::{ResourceType, Scope};
 /// use steersman_core::manager::status::Board;
-/// use steersman_core::manager::{ControllerSpec, WatchId, WatchPlan, WatchSpec};
+/// use steersman_core::manager::{ControllerSpec, WatchPlan, WatchSpec};
 /// const PODS: ResourceType = ResourceType::new("", "v1", "pods", "Pod", Scope::Namespaced);
 /// let specs = [ControllerSpec { name: "web".into(), watches: vec![WatchSpec::all(PODS)] }];
-/// let mut board = Board::new(&specs, &WatchPlan::build(&specs).unwrap());
-/// board.source(WatchId(0), |s| s.objects = 5);
-/// assert_eq!(board.status().sources[0].objects, 5);
+/// let board = Board::new(&specs, &WatchPlan::build(&specs).unwrap());
 /// let missing = board.status().ready().unwrap_err();
 /// assert!(missing.contains(&"pods.v1: no first list yet: not started".to_string()));
 /// ```
@@ -143,7 +132,7 @@ impl Board {
             sources: plan
                 .sources
                 .iter()
-                .map(|s| SourceStatus::new(s.spec.clone(), s.subscribers.len()))
+                .map(|s| SourceLine { watch: s.spec.clone(), subscribers: s.subscribers.len(), status: None })
                 .collect(),
             controllers: controllers
                 .iter()
@@ -158,14 +147,14 @@ impl Board {
         self.0.since = since;
     }
 
-    /// Changes the line of a watch.
-    pub fn source(&mut self, id: WatchId, write: impl FnOnce(&mut SourceStatus)) {
+    /// Replaces the line of a watch; takes [`Source::status`](crate::source::Source::status).
+    pub fn source(&mut self, id: WatchId, status: SourceStatus) {
         if let Some(line) = self.0.sources.get_mut(id.0 as usize) {
-            write(line);
+            line.status = Some(status);
         }
     }
 
-    /// Replaces the line of a controller.
+    /// Replaces the line of a controller; takes [`Controller::status`](crate::controller::Controller::status).
     pub fn controller(&mut self, id: ControllerId, status: ControllerStatus) {
         if let Some(line) = self.0.controllers.get_mut(id.0 as usize) {
             *line = status;

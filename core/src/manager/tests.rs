@@ -207,13 +207,18 @@ fn readiness_names_what_is_missing() {
         ]
     );
     board.phase((ManagerPhase::Running, Time::ZERO));
-    let mut watcher: Watcher<Obj> = Watcher::new(Default::default(), 1);
+    let mut watcher: Watcher<Obj> = Watcher::new(watcher::Config::default(), 1);
     watcher.handle(Time::ZERO, watcher::Input::Start, &mut Outputs::new());
-    let mut line = watcher.status();
-    board.source(WatchId(1), |s| s.watcher = Some(line.clone()));
-    line.synced = true;
-    board.source(WatchId(0), |s| s.watcher = Some(line.clone()));
-    board.source(WatchId(9), |_| panic!("there is no such watch"));
+    let line = |n: usize, synced, error: Option<&str>| status::SourceStatus {
+        watch: specs[0].watches[n].clone(),
+        path: String::new(),
+        watcher: watcher::WatcherStatus { synced, last_error: error.map(String::from), ..watcher.status() },
+        objects: 0,
+        stale: 0,
+    };
+    board.source(WatchId(0), line(0, true, None));
+    board.source(WatchId(1), line(1, false, None));
+    board.source(WatchId(9), line(1, false, None));
     let ready = ControllerStatus {
         name: "web".into(),
         phase: ControllerPhase::Running,
@@ -221,12 +226,10 @@ fn readiness_names_what_is_missing() {
     };
     board.controller(ControllerId(0), ready);
     assert_eq!(board.status().ready().unwrap_err(), ["nodes.v1: no first list yet: listing"]);
-    (line.synced, line.last_error) = (false, Some("forbidden".to_string()));
-    board.source(WatchId(1), |s| s.watcher = Some(line.clone()));
+    board.source(WatchId(1), line(1, false, Some("forbidden")));
     assert_eq!(board.status().ready().unwrap_err(), ["nodes.v1: no first list yet: forbidden"]);
     // A failure after the first list does not make it unready.
-    line.synced = true;
-    board.source(WatchId(1), |s| s.watcher = Some(line));
+    board.source(WatchId(1), line(1, true, Some("forbidden")));
     assert_eq!(board.status().ready(), Ok(()));
     let json = serde_json::to_string(board.status()).unwrap();
     let back: status::ManagerStatus = serde_json::from_str(&json).unwrap();
