@@ -286,6 +286,10 @@ impl Watchful {
                 "it runs with the newest state"
             );
             self.due.remove(&run.key);
+            assert_eq!(run.views[0].get(&run.key), Some(&run.object));
+            for (view, children) in run.views[1..].iter().zip(&self.children) {
+                assert!(view.values().eq(children.values()), "it runs with the newest views");
+            }
         }
         self.seen_runs = runs.len();
         let status = self.bench.controller.status();

@@ -148,6 +148,9 @@ fn a_cluster_scoped_owner_has_one_key_whoever_names_it() {
     assert_eq!(b.trigger("q/z"), "");
     assert_eq!(b.ok("z"), "run z@1", "once more, not three at once");
     assert_eq!(b.ok("z"), "");
+    assert_eq!(b.trigger("q/z"), "run z@1");
+    assert_eq!(b.ok("z"), "");
+    assert_eq!(b.apply(2, obj("n", 6)), "run z@1", "a mapping named it with a namespace");
 }
 
 #[test]
