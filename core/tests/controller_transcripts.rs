@@ -182,7 +182,8 @@ impl Player {
                 Output::Stopped { unfinished } => format!("stopped, {unfinished} unfinished"),
                 Output::Notice(Notice::Failed { id, key, error, panicked, failures, retry_in }) => {
                     let how = if panicked { "panicked" } else { "failed" };
-                    let again = retry_in.map_or("no pause".into(), |d| format!("again in {}", seconds(d)));
+                    let again =
+                        retry_in.map_or_else(|| "no pause".into(), |d| format!("again in {}", seconds(d)));
                     format!("notice {id} {key} {how} ({failures}), {again}: {error}")
                 }
                 Output::Notice(Notice::GaveUp { id, key, error }) => {

@@ -231,7 +231,6 @@ impl<'a> Planning<'a> {
     }
 
     /// The answers of the last round, in the order of its requests; none on the first call.
-    #[must_use]
     pub fn answers(&self) -> &'a [Answered] {
         self.rounds.last().map_or(&[], Vec::as_slice)
     }

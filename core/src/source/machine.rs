@@ -14,9 +14,7 @@ use super::reading::{self, Decoding, Reading};
 use super::status::SourceStatus;
 use crate::api::{Api, ListParams, Request, Status, WatchParams};
 use crate::auth::Authenticator;
-use crate::client::{
-    self, Driven, Effect, Endpoint, Exchange, ExchangeError, ExchangeErrorKind, Happening, Outgoing, Timeouts,
-};
+use crate::client::{self, Driven, Effect, Endpoint, Exchange, ExchangeError, ExchangeErrorKind, Happening, Outgoing, Timeouts};
 use crate::config::FileError;
 use crate::controller::WatchSpec;
 use crate::limits;
