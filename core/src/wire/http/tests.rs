@@ -175,6 +175,16 @@ fn heads() {
 }
 
 #[test]
+fn bytes_after_the_end_forbid_reuse_at_once() {
+    let mut decoder = ResponseDecoder::new(LIMITS, ResponseContext::default());
+    let mut input: &[u8] = b"HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 408 Request Time-out\r\n";
+    assert!(matches!(decoder.next(&mut input), Ok(Some(HttpEvent::Head(_)))));
+    assert_eq!(decoder.next(&mut input), Ok(Some(HttpEvent::End { reusable: false })));
+    assert_eq!(decoder.next(&mut input), Ok(None));
+    assert!(decoder.is_done() && input.starts_with(b"HTTP/1.1 408"));
+}
+
+#[test]
 fn two_answers_one_after_the_other() {
     let mut input: &[u8] =
         b"HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";

@@ -11,7 +11,8 @@ struct Soup(Vec<u8>);
 impl Arbitrary for Soup {
     fn arbitrary(g: &mut Gen) -> Self {
         let n = usize::arbitrary(g) % 400;
-        let pool: &[u8] = if bool::arbitrary(g) { b"\"\\{}[]a\n" } else { b"aaaaaaaaaaaaaaaaaaaa\"\\{[}" };
+        let pools: [&[u8]; 3] = [b"\"\\{}[]a\n", b"aaaaaaaaaaaaaaaaaaaa\"\\{[}", b"\\\\\\\"{}a"];
+        let pool = g.choose(&pools).copied().unwrap_or_default();
         Self((0..n).map(|_| *g.choose(pool).unwrap_or(&b'a')).collect())
     }
 
