@@ -69,18 +69,13 @@ impl Trouble {
 }
 
 fn classify(code: u16, status: &Status) -> Class {
-    const TOO_LARGE: &str = "Too large resource version";
-    let causes = || status.details.iter().flat_map(|d| &d.causes);
-    let reason = status.reason.as_str();
-    // Three dialects: a cause since 1.18.6, the message of a cause in 1.17.0 to 1.18.5, only the message before.
-    let too_large = causes().any(|c| c.reason == "ResourceVersionTooLarge")
-        || (reason == "Timeout"
-            && (status.message.contains(TOO_LARGE) || causes().any(|c| c.message.contains(TOO_LARGE))));
-    if too_large {
+    if status.is_too_large_resource_version() {
         return Class::TooLarge;
     }
-    match (code, reason) {
-        (410, _) | (_, "Expired" | "Gone") => Class::Expired,
+    if code == 410 || status.is_expired() {
+        return Class::Expired;
+    }
+    match (code, status.reason.as_str()) {
         (408 | 429 | 502 | 503 | 504, _)
         | (_, "TooManyRequests" | "ServiceUnavailable" | "Timeout" | "ServerTimeout") => Class::Busy,
         (401 | 403 | 404, _) => Class::Denied,
