@@ -7,4 +7,5 @@ mod cuts;
 pub mod framing;
 pub mod list_split;
 pub mod queue;
+pub mod watcher;
 pub mod wire;
