@@ -458,9 +458,9 @@ pub(crate) fn validate(resource: &Resource, value: &Value, old: Option<&Value>) 
             Rules::Namespace | Rules::Service => validate::dns_label,
             _ => validate::subdomain,
         };
-        validate::metadata(&value["metadata"], check, &mut errors);
+        validate::metadata(&value["metadata"], check, resource.is_custom(), &mut errors);
     } else {
-        validate::metadata(&value["metadata"], |_| None, &mut errors);
+        validate::metadata(&value["metadata"], |_| None, resource.is_custom(), &mut errors);
     }
     if let Some(old) = old {
         immutable_metadata(&value["metadata"], &old["metadata"], &mut errors);
@@ -505,6 +505,17 @@ pub(crate) fn validate(resource: &Resource, value: &Value, old: Option<&Value>) 
                     "spec.leaseTransitions",
                     &spec["leaseTransitions"],
                     "must be greater than or equal to 0",
+                ));
+            }
+        }
+        Rules::Event => {
+            let of = value["involvedObject"].get("namespace").and_then(Value::as_str).unwrap_or("");
+            let own = value["metadata"].get("namespace").and_then(Value::as_str).unwrap_or("");
+            if own != if of.is_empty() { "default" } else { of } {
+                errors.push(FieldError::invalid_str(
+                    "involvedObject.namespace",
+                    of,
+                    "does not match event.namespace",
                 ));
             }
         }

@@ -35,7 +35,7 @@ pub(crate) fn dns_label(name: &str) -> Option<String> {
     if name.len() > 63 {
         return Some("must be no more than 63 characters".into());
     }
-    (!label_ok(name)).then(|| LABEL.into())
+    (!label_ok(name)).then(|| if subdomain(name).is_none() { "must not contain dots" } else { LABEL }.into())
 }
 
 fn word_ok(s: &str) -> bool {
@@ -101,8 +101,14 @@ pub(crate) fn config_key(key: &str) -> Option<String> {
     (!ok).then(|| CONFIG_KEY.into())
 }
 
-/// Everything wrong with `metadata` whatever the kind; `name_check` is the kind's own rule.
-pub(crate) fn metadata(meta: &Value, name_check: fn(&str) -> Option<String>, errors: &mut Vec<FieldError>) {
+/// Everything wrong with `metadata` whatever the kind; `name_check` is the kind's own rule. Finalizers of custom objects may
+/// be `plain` words, those of built-in ones need a domain.
+pub(crate) fn metadata(
+    meta: &Value,
+    name_check: fn(&str) -> Option<String>,
+    plain: bool,
+    errors: &mut Vec<FieldError>,
+) {
     let name = meta.get("name").and_then(Value::as_str).unwrap_or("");
     if name.is_empty() {
         errors.push(FieldError::required("metadata.name", "name or generateName is required"));
@@ -144,13 +150,22 @@ pub(crate) fn metadata(meta: &Value, name_check: fn(&str) -> Option<String>, err
             }
         }
     }
-    for (i, finalizer) in meta.get("finalizers").and_then(Value::as_array).into_iter().flatten().enumerate() {
-        let finalizer = finalizer.as_str().unwrap_or("");
+    one_controller(meta, errors);
+    let finalizers: Vec<&str> = meta
+        .get("finalizers")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .map(|f| f.as_str().unwrap_or(""))
+        .collect();
+    for finalizer in &finalizers {
         if let Some(problem) = qualified_name(finalizer) {
-            errors.push(FieldError::invalid_str(format!("metadata.finalizers[{i}]"), finalizer, &problem));
-        } else if !finalizer.contains('/')
-            && !matches!(finalizer, "orphan" | "foregroundDeletion" | "kubernetes")
-        {
+            errors.push(FieldError::invalid_str("metadata.finalizers", finalizer, &problem));
+        }
+    }
+    for (i, finalizer) in finalizers.iter().enumerate() {
+        let known = matches!(*finalizer, "orphan" | "foregroundDeletion" | "kubernetes");
+        if !plain && !known && !finalizer.contains('/') {
             errors.push(FieldError::invalid_str(
                 format!("metadata.finalizers[{i}]"),
                 finalizer,
@@ -158,6 +173,37 @@ pub(crate) fn metadata(meta: &Value, name_check: fn(&str) -> Option<String>, err
             ));
         }
     }
+}
+
+/// An object has one controller at most.
+fn one_controller(meta: &Value, errors: &mut Vec<FieldError>) {
+    let owners: Vec<&Value> =
+        meta.get("ownerReferences").and_then(Value::as_array).into_iter().flatten().collect();
+    let mut controllers = owners.iter().filter(|o| o.get("controller") == Some(&Value::Bool(true)));
+    let (Some(first), Some(second)) = (controllers.next(), controllers.next()) else { return };
+    let title = |o: &Value| {
+        let text = |member: &str| o.get(member).and_then(Value::as_str).unwrap_or("").to_owned();
+        format!("{}/{}", text("kind"), text("name"))
+    };
+    // The references are quoted in the order of the fields of Go's type.
+    let order = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+    let shown: Vec<String> = owners
+        .iter()
+        .map(|o| {
+            let members = order.iter().filter_map(|m| o.get(*m).map(|v| format!("\"{m}\":{v}")));
+            format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+        })
+        .collect();
+    errors.push(FieldError {
+        reason: "FieldValueInvalid",
+        field: "metadata.ownerReferences".into(),
+        message: format!(
+            "Invalid value: [{}]: Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
+            shown.join(","),
+            title(first),
+            title(second)
+        ),
+    });
 }
 
 #[cfg(test)]

@@ -501,8 +501,9 @@ impl ApiServer {
                 ..Failure::default()
             });
         }
-        let format =
-            Format::negotiate(request.get("accept").unwrap_or(""))?.including(query.get("includeObject"));
+        let streams = request.method == "GET" && target.name.is_empty();
+        let format = Format::negotiate(request.get("accept").unwrap_or(""), streams)?
+            .including(query.get("includeObject"));
         let call = Call { conn, now, request, query, target, res, format };
         let reply = self.dispatch(&call, out)?;
         Ok((reply, res, format))
@@ -524,6 +525,10 @@ impl ApiServer {
             "eviction" => resource.of.plural == "pods",
             _ => false,
         };
+        // A custom object's path is known; what is not there below it is not found by the object's name.
+        if !sub_ok && resource.is_custom() && target.fits(resource) {
+            return Err(Failure::not_found(self.about(res), &target.name));
+        }
         if !target.fits(resource) || !sub_ok {
             return Err(missing());
         }

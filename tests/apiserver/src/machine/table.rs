@@ -26,7 +26,8 @@ pub(super) enum Include {
 }
 
 impl Format {
-    pub(super) fn negotiate(accept: &str) -> Result<Self, Failure> {
+    /// The form that `accept` asks for; `streams` tells whether a watch could be asked for as well.
+    pub(super) fn negotiate(accept: &str, streams: bool) -> Result<Self, Failure> {
         if accept.trim().is_empty() {
             return Ok(Self::Plain);
         }
@@ -53,10 +54,17 @@ impl Format {
                 _ => {}
             }
         }
+        let streams = if streams {
+            ", application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+        } else {
+            ""
+        };
         Err(Failure {
             code: 406,
             reason: "NotAcceptable",
-            message: "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf, application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch".into(),
+            message: format!(
+                "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf{streams}"
+            ),
             details: Some(Box::default()),
             ..Failure::default()
         })

@@ -507,6 +507,10 @@ impl ApiServer {
         let options = delete_options(call)?;
         let old = self.record(call)?;
         self.check_preconditions(call, &options, &old)?;
+        if call.res == super::NAMESPACES && matches!(old.name(), "default" | "kube-system" | "kube-public") {
+            let why = "this namespace may not be deleted";
+            return Err(Failure::forbidden(self.about(call.res), old.name(), why));
+        }
         let shelf = self.shelf_of(call.res);
         if options.dry_run {
             return Ok(self.deleted_reply(call, &old, self.resources[call.res].delete_returns_object()));
@@ -712,6 +716,12 @@ fn delete_options(call: &Call<'_>) -> Result<DeleteOptions, Failure> {
         let body = json::parse(&call.request.body)
             .map_err(|e| Failure::bad_request(format!("couldn't get version/kind; json parse error: {e}")))?;
         let text = |v: &Value| v.as_str().map(str::to_owned);
+        if let Some(kind) = body.get("kind").and_then(text).filter(|k| k != "DeleteOptions") {
+            let version = body.get("apiVersion").and_then(text).unwrap_or_default();
+            return Err(Failure::bad_request(format!(
+                "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
+            )));
+        }
         options.uid = body.get("preconditions").and_then(|p| p.get("uid")).and_then(text);
         options.version = body.get("preconditions").and_then(|p| p.get("resourceVersion")).and_then(text);
         options.grace = body.get("gracePeriodSeconds").and_then(Value::as_i64);
