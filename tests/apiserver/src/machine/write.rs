@@ -507,7 +507,7 @@ impl ApiServer {
         let options = delete_options(call)?;
         let old = self.record(call)?;
         self.check_preconditions(call, &options, &old)?;
-        if call.res == super::NAMESPACES && matches!(old.name(), "default" | "kube-system" | "kube-public") {
+        if call.res == NAMESPACES && matches!(old.name(), "default" | "kube-system" | "kube-public") {
             let why = "this namespace may not be deleted";
             return Err(Failure::forbidden(self.about(call.res), old.name(), why));
         }
