@@ -11,6 +11,20 @@ pub(crate) fn rfc3339(wall: UnixMillis) -> String {
     format!("{y:04}-{m:02}-{d:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
 }
 
+/// `Mon, 30 Nov 2026 04:05:37 GMT`, for the `Date` header.
+#[must_use]
+pub(crate) fn http_date(wall: UnixMillis) -> String {
+    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+    const MONTHS: [&str; 12] =
+        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let secs = wall.0.div_euclid(1000);
+    let (days, rest) = (secs.div_euclid(86_400), secs.rem_euclid(86_400));
+    let (y, m, d) = civil(days);
+    let at = |n: i64| usize::try_from(n).unwrap_or(0);
+    let (day, month) = (DAYS[at(days.rem_euclid(7))], MONTHS[at(m - 1)]);
+    format!("{day}, {d:02} {month} {y:04} {:02}:{:02}:{:02} GMT", rest / 3600, rest / 60 % 60, rest % 60)
+}
+
 /// Seconds since 1970 of `2026-11-30T04:04:41Z` (a fraction is cut off); `None` for anything else.
 #[must_use]
 pub(crate) fn parse_rfc3339(s: &str) -> Option<i64> {
@@ -78,6 +92,7 @@ mod tests {
     fn there_and_back() {
         assert_eq!(rfc3339(UnixMillis(0)), "1970-01-01T00:00:00Z");
         assert_eq!(rfc3339(UnixMillis(1_709_210_096_999)), "2024-02-29T12:34:56Z");
+        assert_eq!(http_date(UnixMillis(1_709_210_096_999)), "Thu, 29 Feb 2024 12:34:56 GMT");
         assert_eq!(parse_rfc3339("2024-02-29T12:34:56Z"), Some(1_709_210_096));
         assert_eq!(parse_rfc3339("2024-02-29T12:34:56.123456Z"), Some(1_709_210_096));
         assert_eq!(parse_rfc3339("yesterday"), None);

@@ -25,6 +25,8 @@ pub struct IncomingHead {
     pub expects_continue: bool,
     /// The client is ready to send another request on this connection.
     pub keep_alive: bool,
+    /// The client speaks HTTP/1.0 and understands no chunks: a stream to it goes [`BodyFraming::UntilClose`].
+    pub http10: bool,
 }
 
 impl IncomingHead {
@@ -195,7 +197,7 @@ impl RequestDecoder {
             None => Body::Length(0),
         };
         let expects_continue = expects && has_body && !http10;
-        Ok((IncomingHead { method, target, headers, expects_continue, keep_alive }, framing))
+        Ok((IncomingHead { method, target, headers, expects_continue, keep_alive, http10 }, framing))
     }
 }
 

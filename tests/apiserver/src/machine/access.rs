@@ -22,6 +22,7 @@ impl ApiServer {
                 .find(|(t, _)| t == token)
                 .map(|(_, who)| who.clone())
                 .ok_or_else(Failure::unauthorized),
+            _ if request.untrusted_certificate => Err(Failure::unauthorized()),
             _ if self.options.open => Ok(Identity::new("system:anonymous", &["system:masters"])),
             _ => Ok(Identity::new("system:anonymous", &["system:unauthenticated"])),
         }

@@ -40,6 +40,8 @@ pub struct ApiRequest {
     pub body: Vec<u8>,
     /// Whom the connection's client certificate names, if it had one.
     pub user: Option<Identity>,
+    /// There is a certificate, but nobody vouches for it.
+    pub untrusted_certificate: bool,
 }
 
 impl ApiRequest {
