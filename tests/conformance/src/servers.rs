@@ -4,9 +4,13 @@ use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
+use steersman_apiserver::front::{self, Server};
+use steersman_apiserver::resource::Resource;
+use steersman_core::api::{ResourceType, Scope};
 
 use crate::https::{Client, Who};
 use crate::proxy::Proxy;
@@ -16,24 +20,48 @@ use crate::truth::Stage;
 /// Which API server a test runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Servers {
+    /// `steersman_apiserver`, in this process.
+    Embedded,
     /// etcd and kube-apiserver, as child processes.
     Real,
 }
 
 /// A running API server of its own, gone when it is dropped.
+///
+/// To disturb what it says on the way, put a [`Proxy`] before it: [`TestServer::kubeconfig_via`].
 #[derive(Debug)]
-pub struct TestServer(Inner);
+pub struct TestServer {
+    inner: Inner,
+    /// Holds the kubeconfigs.
+    dir: PathBuf,
+}
 
-#[derive(Debug)]
 enum Inner {
+    Embedded(Box<Server>),
     Real(Box<RealApi>),
 }
 
+impl std::fmt::Debug for Inner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Embedded(s) => write!(f, "embedded on {}", s.addr()),
+            Self::Real(s) => write!(f, "real on {}", s.addr()),
+        }
+    }
+}
+
 impl Servers {
-    /// What `STEERSMAN_SERVER` names: `real`, or the embedded one.
+    /// The one that the environment asks for: `STEERSMAN_SERVER=real`, else the embedded one.
+    ///
+    /// # Panics
+    /// When it asks for anything else.
     #[must_use]
     pub fn from_env() -> Self {
-        Self::Real
+        match std::env::var("STEERSMAN_SERVER").as_deref() {
+            Err(_) | Ok("" | "embedded") => Self::Embedded,
+            Ok("real") => Self::Real,
+            Ok(other) => panic!("STEERSMAN_SERVER is {other:?}; it can be `real` or `embedded`"),
+        }
     }
 
     /// Starts one.
@@ -42,12 +70,34 @@ impl Servers {
     /// When it does not start: a test cannot go on without it.
     #[must_use]
     pub fn start(self) -> TestServer {
-        match self {
-            Self::Real => match RealApi::start(realapi::Options::default()) {
-                Ok(server) => TestServer(Inner::Real(Box::new(server))),
-                Err(e) => panic!("the real API server does not start: {e}"),
-            },
+        match self.try_start() {
+            Ok(server) => server,
+            Err(e) => panic!("the API server ({self:?}) does not start: {e}"),
         }
+    }
+
+    fn try_start(self) -> Result<TestServer, String> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let inner = match self {
+            Self::Embedded => Inner::Embedded(Box::new(
+                Server::start(front::Options::default()).map_err(|e| e.to_string())?,
+            )),
+            Self::Real => Inner::Real(Box::new(RealApi::start(realapi::Options::default())?)),
+        };
+        let n = COUNT.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("steersman-server-{}-{n}", std::process::id()));
+        drop(fs::remove_dir_all(&dir));
+        let server = TestServer { inner, dir };
+        fs::create_dir_all(&server.dir).map_err(|e| format!("{}: {e}", server.dir.display()))?;
+        fs::write(server.dir.join("ca.crt"), server.ca_pem()).map_err(|e| e.to_string())?;
+        server.write_kubeconfig("kubeconfig", server.addr()).map_err(|e| e.to_string())?;
+        Ok(server)
+    }
+
+    /// Starts an embedded one.
+    #[must_use]
+    pub fn embedded() -> TestServer {
+        Self::Embedded.start()
     }
 
     /// Starts a real one.
@@ -57,19 +107,36 @@ impl Servers {
     }
 }
 
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.dir));
+    }
+}
+
 impl TestServer {
     /// Which one it is.
     #[must_use]
     pub fn which(&self) -> Servers {
-        match &self.0 {
+        match &self.inner {
+            Inner::Embedded(_) => Servers::Embedded,
             Inner::Real(_) => Servers::Real,
+        }
+    }
+
+    /// The embedded one's own interface: faults, the machine itself.
+    #[must_use]
+    pub fn as_embedded(&self) -> Option<&Server> {
+        match &self.inner {
+            Inner::Embedded(s) => Some(s),
+            Inner::Real(_) => None,
         }
     }
 
     /// Where it listens; the same after a restart.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
-        match &self.0 {
+        match &self.inner {
+            Inner::Embedded(s) => s.addr(),
             Inner::Real(s) => s.addr(),
         }
     }
@@ -77,7 +144,8 @@ impl TestServer {
     /// The certificate authority, PEM.
     #[must_use]
     pub fn ca_pem(&self) -> &str {
-        match &self.0 {
+        match &self.inner {
+            Inner::Embedded(s) => s.ca_pem(),
             Inner::Real(s) => s.ca_pem(),
         }
     }
@@ -85,7 +153,8 @@ impl TestServer {
     /// The token of an administrator.
     #[must_use]
     pub fn token(&self) -> &str {
-        match &self.0 {
+        match &self.inner {
+            Inner::Embedded(s) => s.token(),
             Inner::Real(_) => realapi::ADMIN_TOKEN,
         }
     }
@@ -93,7 +162,7 @@ impl TestServer {
     /// A kubeconfig of the administrator.
     #[must_use]
     pub fn kubeconfig(&self) -> PathBuf {
-        self.dir().join("kubeconfig")
+        self.dir.join("kubeconfig")
     }
 
     /// A kubeconfig that goes through a proxy. The server's certificate names the loopback address, whatever the port.
@@ -101,19 +170,15 @@ impl TestServer {
     /// # Errors
     /// When it cannot be written.
     pub fn kubeconfig_via(&self, proxy: &Proxy) -> io::Result<PathBuf> {
-        let port = proxy.addr().port();
-        let (ca, file) = (self.dir().join("proxy-ca.crt"), self.dir().join(format!("kubeconfig.via-{port}")));
-        fs::write(&ca, self.ca_pem())?;
-        let user = format!("{{token: \"{}\"}}", self.token());
-        let server = format!("https://127.0.0.1:{port}");
-        fs::write(&file, realapi::kubeconfig(&server, &ca.display().to_string(), &user))?;
-        Ok(file)
+        self.write_kubeconfig(&format!("kubeconfig.via-{}", proxy.addr().port()), proxy.addr())
     }
 
-    fn dir(&self) -> PathBuf {
-        match &self.0 {
-            Inner::Real(s) => s.dir().to_owned(),
-        }
+    fn write_kubeconfig(&self, name: &str, addr: SocketAddr) -> io::Result<PathBuf> {
+        let file = self.dir.join(name);
+        let ca = self.dir.join("ca.crt");
+        let user = format!("{{token: \"{}\"}}", self.token());
+        fs::write(&file, realapi::kubeconfig(&format!("https://{addr}"), &ca.display().to_string(), &user))?;
+        Ok(file)
     }
 
     /// A test client of the administrator, independent of the code under test.
@@ -154,7 +219,12 @@ impl TestServer {
     /// # Errors
     /// When the server does not take it.
     pub fn register_widgets(&mut self) -> Result<(), String> {
-        match &mut self.0 {
+        match &self.inner {
+            Inner::Embedded(s) => {
+                let of = ResourceType::new("example.com", "v1", "widgets", "Widget", Scope::Namespaced);
+                s.register(Resource::custom(of).with_status());
+                Ok(())
+            }
             Inner::Real(_) => {
                 let (status, answer) = self.ask(
                     "POST",
@@ -193,7 +263,8 @@ impl TestServer {
     /// # Errors
     /// When it does not come back.
     pub fn restart(&mut self) -> Result<(), String> {
-        match &mut self.0 {
+        match &mut self.inner {
+            Inner::Embedded(s) => s.restart().map_err(|e| e.to_string()),
             Inner::Real(s) => s.restart(),
         }
     }
@@ -204,7 +275,11 @@ impl TestServer {
     /// # Errors
     /// When it fails.
     pub fn compact(&mut self) -> Result<(), String> {
-        match &mut self.0 {
+        match &mut self.inner {
+            Inner::Embedded(s) => {
+                s.compact();
+                Ok(())
+            }
             Inner::Real(s) => s.compact(),
         }
     }
@@ -216,12 +291,19 @@ impl Stage for TestServer {
     }
 
     fn who(&self, name: &str) -> Option<Who> {
-        let read = |file: &str| fs::read_to_string(self.dir().join(file)).ok();
-        match (name, &self.0) {
+        match (name, &self.inner) {
             ("nobody", _) => Some(Who::Nobody),
             ("wrong", _) => Some(Who::Token("not-a-token".to_owned())),
+            ("user", Inner::Embedded(s)) => Some(Who::Token(s.user_token().to_owned())),
             ("user", Inner::Real(_)) => Some(Who::Token(realapi::USER_TOKEN.to_owned())),
-            ("certificate", Inner::Real(_)) => Some(Who::Certificate(read("admin.crt")?, read("admin.key")?)),
+            ("certificate", Inner::Embedded(s)) => {
+                let (cert, key) = s.client_certificate();
+                Some(Who::Certificate(cert.to_owned(), key.to_owned()))
+            }
+            ("certificate", Inner::Real(s)) => {
+                let read = |file: &str| fs::read_to_string(s.dir().join(file)).ok();
+                Some(Who::Certificate(read("admin.crt")?, read("admin.key")?))
+            }
             _ => None,
         }
     }

@@ -10,13 +10,6 @@ use steersman_tests::servers::{Servers, TestServer};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-fn server() -> Option<TestServer> {
-    if std::env::var_os("STEERSMAN_SERVER").is_none_or(|s| s != "real") {
-        return None; // until the embedded server can be started here
-    }
-    Some(Servers::from_env().start())
-}
-
 fn make(server: &TestServer, name: &str) -> Value {
     let path = "/api/v1/namespaces/default/configmaps";
     let (status, made) = server.ask("POST", path, Some(&json!({"metadata": {"name": name}})));
@@ -45,7 +38,7 @@ fn types(answer: &Answer) -> Vec<String> {
 
 #[test]
 fn a_restart_keeps_data_and_address_and_a_compaction_ends_old_versions() {
-    let Some(mut server) = server() else { return };
+    let mut server = Servers::from_env().start();
     let (addr, a) = (server.addr(), make(&server, "a"));
     let b = make(&server, "b");
     server.restart().unwrap();
@@ -64,7 +57,7 @@ fn a_restart_keeps_data_and_address_and_a_compaction_ends_old_versions() {
 
 #[test]
 fn the_proxy_carries_tls_and_cuts_a_watch_within_a_line() {
-    let Some(server) = server() else { return };
+    let server = Servers::from_env().start();
     let proxy = Proxy::start(server.addr()).unwrap();
     let through = server.client().at(proxy.addr());
     let start = make(&server, "start");
@@ -90,7 +83,7 @@ fn the_proxy_carries_tls_and_cuts_a_watch_within_a_line() {
 
 #[test]
 fn a_killed_watch_ends_at_once() {
-    let Some(server) = server() else { return };
+    let server = Servers::from_env().start();
     let proxy = Proxy::start(server.addr()).unwrap();
     let through = server.client().at(proxy.addr());
     let start = make(&server, "start");
