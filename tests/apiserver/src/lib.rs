@@ -12,6 +12,7 @@ mod json;
 mod kinds;
 pub mod machine;
 mod patch;
+mod protobuf;
 pub mod resource;
 mod selector;
 mod status;

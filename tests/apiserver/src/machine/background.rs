@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use steersman_core::machine::Outputs;
 use steersman_core::time::Time;
 
+use super::delete::Propagation;
 use super::store::{Entry, KeyRange, Record, owners};
-use super::write::Propagation;
 use super::{ApiServer, Change, Output};
 use crate::resource::NAMESPACES;
 
@@ -226,7 +226,7 @@ impl ApiServer {
                 } else {
                     touched += 1;
                     let result = self.remove(now, shelf, &record, Some(Propagation::Background), None, out);
-                    held |= matches!(result, super::write::Deleted::Ending(_));
+                    held |= matches!(result, super::delete::Deleted::Ending(_));
                 }
             }
         }

@@ -16,6 +16,7 @@
 
 mod access;
 mod background;
+mod delete;
 mod discovery;
 mod read;
 mod route;
