@@ -1,1 +1,31 @@
-//! steersman-threads
+//! Runs steersman's machines on plain OS threads with blocking TLS sockets. No async anywhere.
+//!
+//! - [`Client::send`] brings one request to its answer.
+//! - [`Controller`] describes a controller, [`Manager`] runs any number of them: one thread for each watch, one for each
+//!   controller, and a fixed pool of threads for its reconciles.
+//!
+//! Everything that is decided is decided in [`steersman_core`]; this crate moves bytes, waits, and starts threads.
+
+mod client;
+mod clock;
+mod connection;
+mod context;
+mod controller;
+mod drive;
+mod interrupt;
+mod log;
+mod manager;
+mod reconcile;
+mod signals;
+mod watch;
+
+pub use client::{Client, ConnectError};
+pub use context::Context;
+pub use manager::{Handle, Manager, RunError};
+pub use reconcile::Reconcile;
+
+pub use steersman_core as core;
+pub use steersman_core::api::{self, Api};
+pub use steersman_core::controller::plan::{Failure, Plan, Planning, Step};
+pub use steersman_core::controller::{Action, Builder as Controller};
+pub use steersman_core::object::Object;

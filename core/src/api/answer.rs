@@ -135,6 +135,27 @@ impl Answer for () {
     }
 }
 
+/// A type that a cached [`Object`] can be read into: `Object` itself, at no cost, or any [`Kind`].
+pub trait FromObject: Sized {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// If the object is not one of that kind.
+    fn from_object(object: &Object) -> Result<Self, ObjectError>;
+}
+
+impl FromObject for Object {
+    fn from_object(object: &Object) -> Result<Self, ObjectError> {
+        Ok(object.clone())
+    }
+}
+
+impl<K: Kind + DeserializeOwned> FromObject for K {
+    fn from_object(object: &Object) -> Result<Self, ObjectError> {
+        object.parse()
+    }
+}
+
 /// The bytes of a body as they came.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Raw(pub Vec<u8>);

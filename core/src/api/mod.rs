@@ -11,7 +11,7 @@ mod typed;
 pub(crate) use typed::JSON;
 
 pub use crate::wire::http::Method;
-pub use answer::{Answer, AnswerError, Deleted, List, ListMeta, Raw};
+pub use answer::{Answer, AnswerError, Deleted, FromObject, List, ListMeta, Raw};
 pub use params::{
     DeleteParams, FieldValidation, GetParams, JsonOp, ListParams, Patch, PatchParams, PostParams,
     Preconditions, PropagationPolicy, Selectors, VersionMatch, WatchParams, pointer,

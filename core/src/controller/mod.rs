@@ -17,6 +17,7 @@
 
 mod builder;
 mod config;
+mod context;
 mod machine;
 mod mapping;
 pub mod plan;
@@ -25,6 +26,7 @@ mod types;
 
 pub use builder::{Builder, Runnable};
 pub use config::{Config, MapFn, Mapping, Predicate, Source, WatchSpec};
+pub use context::{Abandoned, Context};
 pub use machine::Controller;
 pub use stats::ControllerStatus;
 pub use types::{Action, Input, Notice, Outcome, Output, ReconcileId, Run, SourceId};

@@ -3,11 +3,13 @@
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::any::Any;
 use core::fmt;
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::plan::Failure;
 use crate::object::Key;
 use crate::queue::Priority;
 use crate::store::{Delta, Snapshot};
@@ -188,11 +190,15 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The outcome of a reconcile that returns an action or an error that may pass.
-    pub fn from_result<E: fmt::Display>(result: Result<Action, E>) -> Self {
+    /// The outcome of a reconcile that returns an action or an error. Every error may pass, except
+    /// [`Failure::Terminal`](super::plan::Failure::Terminal).
+    pub fn from_result<E: fmt::Display + 'static>(result: Result<Action, E>) -> Self {
         match result {
             Ok(action) => action.into(),
-            Err(e) => Self::Error(e.to_string()),
+            Err(e) => match (&e as &dyn Any).downcast_ref::<Failure>() {
+                Some(failure) => failure.clone().into(),
+                None => Self::Error(e.to_string()),
+            },
         }
     }
 }

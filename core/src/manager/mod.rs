@@ -7,11 +7,13 @@
 mod machine;
 mod plan;
 pub mod status;
+mod telling;
 
 #[cfg(test)]
 mod tests;
 
 pub use machine::{Config, ExitReason, Input, Manager, Output};
 pub use plan::{ControllerId, ControllerSpec, PlanError, PlannedSource, WatchId, WatchPlan};
+pub use telling::{Level, Line};
 
 pub use crate::controller::{Selectors, SourceId, WatchSpec};

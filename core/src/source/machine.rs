@@ -14,7 +14,9 @@ use super::reading::{self, Decoding, Reading};
 use super::status::SourceStatus;
 use crate::api::{Api, ListParams, Request, Status, WatchParams};
 use crate::auth::Authenticator;
-use crate::client::{self, Driven, Effect, Endpoint, Exchange, ExchangeError, ExchangeErrorKind, Happening, Outgoing, Timeouts};
+use crate::client::{
+    self, Driven, Effect, Endpoint, Exchange, ExchangeError, ExchangeErrorKind, Happening, Outgoing, Timeouts,
+};
 use crate::config::FileError;
 use crate::controller::WatchSpec;
 use crate::limits;
@@ -156,10 +158,8 @@ impl Source {
         if watch.metadata_only {
             api = api.metadata_only();
         }
-        let object = ObjectOptions {
-            strip_managed_fields: options.strip_managed_fields,
-            default_type: Some((watch.resource.api_version(), watch.resource.kind.clone().into_owned())),
-        };
+        let mut object = ObjectOptions::of(&watch.resource);
+        object.strip_managed_fields = options.strip_managed_fields;
         Self {
             api,
             object,

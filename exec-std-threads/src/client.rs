@@ -1,0 +1,141 @@
+//! Sends requests.
+
+use std::fmt;
+use std::fs;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex};
+
+use steersman_core::api::{Answer, Request};
+use steersman_core::auth::Authenticator;
+use steersman_core::client::{Call, CallInput, CallOutput, Endpoint, Error, Pool};
+use steersman_core::config::{Config, ConfigError, FileError, Loader, Options};
+use steersman_core::tls::TlsError;
+
+use crate::clock::{Clock, seed};
+use crate::connection::{Connection, Connector};
+use crate::drive::{Driver, lock};
+use crate::interrupt::Interrupt;
+
+/// A client of one API server. Clones share connections and credentials.
+#[derive(Clone)]
+pub struct Client(Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) config: Config,
+    pub(crate) endpoint: Arc<Endpoint>,
+    pub(crate) connector: Connector,
+    pub(crate) pool: Mutex<Pool<Connection>>,
+    auth: Mutex<Authenticator>,
+    pub(crate) clock: Clock,
+}
+
+/// Why there is no client.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The configuration cannot be found or read.
+    Config(ConfigError),
+    /// Its TLS settings make no sense.
+    Tls(TlsError),
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(e) => e.fmt(f),
+            Self::Tls(e) => e.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ConnectError {}
+
+impl Client {
+    /// A client for the cluster that `kubectl` would talk to: `$KUBECONFIG`, `~/.kube/config`, or the pod's own.
+    ///
+    /// # Errors
+    /// One line that names the file and what is wrong with it.
+    pub fn try_default() -> Result<Self, ConnectError> {
+        Self::from_options(Options::default())
+    }
+
+    /// As [`try_default`](Self::try_default), from this kubeconfig or with this context.
+    ///
+    /// # Errors
+    /// One line that names the file and what is wrong with it.
+    pub fn from_options(options: Options) -> Result<Self, ConnectError> {
+        let read = |path: &str| {
+            fs::read(path).map_err(|e| match e.kind() {
+                std::io::ErrorKind::NotFound => FileError::NotFound,
+                _ => FileError::Other(e.to_string()),
+            })
+        };
+        let config =
+            Loader::new(options).run(|name| std::env::var(name).ok(), read).map_err(ConnectError::Config)?;
+        Self::new(config).map_err(ConnectError::Tls)
+    }
+
+    /// A client of this configuration. Nothing is connected before the first request.
+    ///
+    /// # Errors
+    /// TLS settings that make no sense.
+    pub fn new(config: Config) -> Result<Self, TlsError> {
+        Ok(Self(Arc::new(Inner {
+            endpoint: Arc::new(Endpoint::new(&config)),
+            connector: Connector::new(&config)?,
+            pool: Mutex::new(Pool::default()),
+            auth: Mutex::new(Authenticator::new(&config)),
+            clock: Clock::start(),
+            config,
+        })))
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.0.config
+    }
+
+    /// Sends a request and waits for its answer, within the deadlines and with the retries of
+    /// [`Call`](steersman_core::client::Call).
+    ///
+    /// # Errors
+    /// The server's refusal, or why there is no answer.
+    pub fn send<R: Answer>(&self, request: Request<R>) -> Result<R, Error> {
+        let mut call = Call::new(Arc::clone(&self.0.endpoint), self.authenticator(), request, seed());
+        let result = self.driver(None).drive(
+            &mut call,
+            CallInput::Start,
+            || CallInput::Abort,
+            |call, output| match output {
+                CallOutput::Done(result) => ControlFlow::Break(result),
+                CallOutput::Retrying { error, delay } => {
+                    tracing::debug!(request = call.request().what, %error, ?delay, "retrying");
+                    ControlFlow::Continue(None)
+                }
+                _ => ControlFlow::Continue(None),
+            },
+        );
+        lock(&self.0.auth).learn(call.auth());
+        result
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.0
+    }
+
+    pub(crate) fn authenticator(&self) -> Authenticator {
+        lock(&self.0.auth).clone()
+    }
+
+    pub(crate) fn driver<'a>(&'a self, interrupt: Option<&'a Interrupt>) -> Driver<'a> {
+        let inner = self.inner();
+        Driver { clock: inner.clock, connector: &inner.connector, pool: &inner.pool, interrupt }
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("server", &self.0.config.cluster).finish_non_exhaustive()
+    }
+}

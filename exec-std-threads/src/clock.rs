@@ -1,0 +1,33 @@
+//! The executor's clock: the only place where this crate looks at the time.
+
+use std::time::{Duration, Instant};
+
+use steersman_core::machine::Deadline;
+use steersman_core::time::Time;
+
+/// Turns the machine's monotonic clock into the core's [`Time`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    origin: Instant,
+}
+
+impl Clock {
+    pub(crate) fn start() -> Self {
+        Self { origin: Instant::now() }
+    }
+
+    pub(crate) fn now(self) -> Time {
+        Time::from_nanos(u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// How long until `deadline`; `None` without one.
+    pub(crate) fn until(self, deadline: Option<Deadline>) -> Option<Duration> {
+        deadline.map(|d| d.at.since(self.now()))
+    }
+}
+
+/// A seed for jitter: different for every process and every call. Nothing secret hangs on it.
+pub(crate) fn seed() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::process::id())
+}

@@ -1,0 +1,215 @@
+//! The one loop of this crate: drives any machine that works over connections.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::io::ErrorKind;
+use std::ops::ControlFlow;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use steersman_core::client::{Driven, Effect, Happening, Pool};
+use steersman_core::config::FileError;
+use steersman_core::limits;
+use steersman_core::machine::Outputs;
+use steersman_core::net::{ConnId, NetEvent};
+use steersman_core::time::Time;
+
+use crate::clock::Clock;
+use crate::connection::{Connection, Connector, ReadOutcome};
+use crate::interrupt::Interrupt;
+
+/// As long as a TLS record.
+const READ_BYTES: usize = 16 * 1024;
+
+/// A machine without deadline, connection and interrupt waits for nothing; there is none.
+const FOREVER: Duration = Duration::from_secs(3600);
+
+/// What a machine is driven with.
+pub(crate) struct Driver<'a> {
+    pub(crate) clock: Clock,
+    pub(crate) connector: &'a Connector,
+    pub(crate) pool: &'a Mutex<Pool<Connection>>,
+    /// `None`: nothing stops it but its own deadlines.
+    pub(crate) interrupt: Option<&'a Interrupt>,
+}
+
+/// What to do with the machine after an output that is no effect.
+pub(crate) type Verdict<M, T> =
+    ControlFlow<T, Option<<M as steersman_core::machine::Machine>::Input<'static>>>;
+
+impl Driver<'_> {
+    /// Gives `first` to the machine and performs what it asks for until `each`, which sees all its other outputs, breaks.
+    /// `interrupted` is given to the machine once when the interrupt is raised.
+    pub(crate) fn drive<M: Driven, T>(
+        &self,
+        machine: &mut M,
+        first: M::Input<'_>,
+        interrupted: fn() -> M::Input<'static>,
+        mut each: impl FnMut(&mut M, M::Output) -> Verdict<M, T>,
+    ) -> T {
+        let mut open = Open { driver: self, connection: None };
+        let mut out = Outputs::new();
+        let mut todo = VecDeque::new();
+        let mut buffer = vec![0; READ_BYTES];
+        let mut told = false;
+        machine.handle(self.clock.now(), first, &mut out);
+        loop {
+            todo.extend(out.drain());
+            while let Some(output) = todo.pop_front() {
+                match M::effect(output) {
+                    Ok(effect) => open.perform(machine, effect, &mut out),
+                    Err(output) => match each(machine, output) {
+                        ControlFlow::Break(end) => return end,
+                        ControlFlow::Continue(None) => {}
+                        ControlFlow::Continue(Some(input)) => {
+                            machine.handle(self.clock.now(), input, &mut out)
+                        }
+                    },
+                }
+                todo.extend(out.drain());
+            }
+            if !told && self.interrupt.is_some_and(Interrupt::is_raised) {
+                told = true;
+                machine.handle(self.clock.now(), interrupted(), &mut out);
+            } else {
+                open.wait(machine, &mut buffer, &mut out);
+            }
+        }
+    }
+}
+
+impl Driver<'_> {
+    /// A connection that has been idle and still looks alive.
+    fn pooled(&self, now: Time) -> Option<Connection> {
+        loop {
+            // Taken in a statement of its own, so that a dead one is not closed under the lock.
+            let connection = lock(self.pool).take(now)?;
+            if connection.is_quiet() {
+                return Some(connection);
+            }
+        }
+    }
+}
+
+/// The connection of a machine, if it has one: no machine has two at a time.
+struct Open<'a> {
+    driver: &'a Driver<'a>,
+    connection: Option<(ConnId, Connection)>,
+}
+
+impl Open<'_> {
+    fn limit<M: Driven>(&self, machine: &M) -> Option<Duration> {
+        self.driver.clock.until(machine.next_deadline())
+    }
+
+    fn tell<M: Driven>(&self, machine: &mut M, happening: Happening<'_>, out: &mut Outputs<M::Output>) {
+        machine.handle(self.driver.clock.now(), M::happened(happening), out);
+    }
+
+    fn set(&mut self, connection: Option<(ConnId, Connection)>) {
+        // The interrupt must reach the socket on which this thread may block.
+        if let Some(interrupt) = self.driver.interrupt {
+            interrupt.guard(connection.as_ref().and_then(|(_, c)| c.handle().ok()));
+        }
+        self.connection = connection;
+    }
+
+    fn perform<M: Driven>(&mut self, machine: &mut M, effect: Effect, out: &mut Outputs<M::Output>) {
+        match effect {
+            Effect::Connect { conn, may_reuse } => {
+                let now = self.driver.clock.now();
+                let pooled = if may_reuse { self.driver.pooled(now) } else { None };
+                let reused = pooled.is_some();
+                let limit = self.limit(machine).unwrap_or(limits::CONNECT);
+                match pooled.map_or_else(|| self.driver.connector.connect(limit), Ok) {
+                    Ok(connection) => {
+                        self.set(Some((conn, connection)));
+                        self.tell(
+                            machine,
+                            Happening::Net { conn, event: NetEvent::Connected { reused } },
+                            out,
+                        );
+                    }
+                    Err(e) => {
+                        self.tell(machine, Happening::Net { conn, event: NetEvent::ConnectFailed(&e) }, out)
+                    }
+                }
+            }
+            Effect::Write { conn, bytes } => {
+                let limit = self.limit(machine);
+                if let Some((_, connection)) = self.connection.as_mut().filter(|(open, _)| *open == conn)
+                    && let Err(e) = connection.write(&bytes.0, limit)
+                {
+                    let e = self.driver.connector.io(&e);
+                    self.set(None);
+                    self.tell(machine, Happening::Net { conn, event: NetEvent::Broken(&e) }, out);
+                }
+            }
+            Effect::Close { conn } => drop(self.take(conn)),
+            Effect::Release { conn } => {
+                if let Some(connection) = self.take(conn) {
+                    drop(lock(self.driver.pool).put(self.driver.clock.now(), connection));
+                }
+            }
+            Effect::ReadFile { path } => {
+                let bytes = fs::read(&*path).map_err(|e| match e.kind() {
+                    ErrorKind::NotFound => FileError::NotFound,
+                    _ => FileError::Other(e.to_string()),
+                });
+                self.tell(machine, Happening::File { path: &path, result: bytes.as_deref() }, out);
+            }
+            _ => {}
+        }
+    }
+
+    fn take(&mut self, conn: ConnId) -> Option<Connection> {
+        let (open, connection) = self.connection.take()?;
+        if open == conn {
+            self.set(None);
+            return Some(connection);
+        }
+        self.connection = Some((open, connection));
+        None
+    }
+
+    /// Waits for bytes, the deadline or the interrupt, whichever comes first.
+    fn wait<M: Driven>(&mut self, machine: &mut M, buffer: &mut [u8], out: &mut Outputs<M::Output>) {
+        let limit = self.limit(machine);
+        let Some((conn, connection)) = &mut self.connection else {
+            match self.driver.interrupt {
+                Some(interrupt) => interrupt.wait(limit),
+                // May wake early, which costs one void `Deadline`.
+                None => thread::park_timeout(limit.unwrap_or(FOREVER)),
+            }
+            return self.tell(machine, Happening::Deadline, out);
+        };
+        let conn = *conn;
+        match connection.read(buffer, limit) {
+            Ok(ReadOutcome::TimedOut) => self.tell(machine, Happening::Deadline, out),
+            Ok(ReadOutcome::Bytes(n)) => {
+                self.tell(machine, Happening::Net { conn, event: NetEvent::Received(&buffer[..n]) }, out);
+            }
+            Ok(ReadOutcome::Eof) => {
+                self.set(None);
+                self.tell(machine, Happening::Net { conn, event: NetEvent::Eof }, out);
+            }
+            Err(e) => {
+                let e = self.driver.connector.io(&e);
+                self.set(None);
+                self.tell(machine, Happening::Net { conn, event: NetEvent::Broken(&e) }, out);
+            }
+        }
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.set(None);
+    }
+}
+
+/// A thread that panicked while it held the lock leaves a pool that is still whole.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,372 @@
+//! Runs controllers: plans their watches, starts the threads, ends them in order.
+
+use std::fmt;
+use std::io;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
+use std::sync::{Arc, Mutex, Weak};
+use std::thread;
+
+use steersman_core::controller::{self, Config, Runnable};
+use steersman_core::machine::{Machine, Outputs};
+use steersman_core::manager::status::{Board, ManagerStatus};
+use steersman_core::manager::{
+    self, ControllerId, ControllerSpec, ExitReason, Input, Output, PlanError, WatchId, WatchPlan,
+};
+use steersman_core::object::{Key, Object};
+use steersman_core::queue::Priority;
+use steersman_core::rng::Rng;
+use steersman_core::source::{Options, Source};
+
+use crate::clock::{Clock, seed};
+use crate::controller::{ControllerLoop, INBOX};
+use crate::drive::lock;
+use crate::interrupt::Interrupt;
+use crate::reconcile::{Dynamic, Reconcile};
+use crate::watch::Watch;
+use crate::{Client, signals};
+
+/// Several controllers of one cluster, sharing watches.
+pub struct Manager {
+    client: Client,
+    config: manager::Config,
+    sources: Options,
+    controllers: Vec<(Config<Object>, Dynamic)>,
+}
+
+/// Why a manager did not start.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The controllers do not fit together.
+    Plan(PlanError),
+    /// The system gives no thread or no signals.
+    Io(io::Error),
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plan(e) => e.fmt(f),
+            Self::Io(e) => write!(f, "cannot start: {e}"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+impl Manager {
+    /// A manager without controllers.
+    #[must_use]
+    pub fn new(client: Client) -> Self {
+        Self {
+            client,
+            config: manager::Config::default(),
+            sources: Options::default(),
+            controllers: Vec::new(),
+        }
+    }
+
+    /// Adds a controller.
+    #[must_use]
+    pub fn controller<K, R, Form>(mut self, controller: Runnable<K, R>) -> Self
+    where
+        R: Reconcile<K, Form>,
+    {
+        let Runnable { config, reconcile, .. } = controller;
+        self.controllers.push((config, Arc::new(move |run, context| reconcile.reconcile(run, context))));
+        self
+    }
+
+    /// How long the end may take.
+    #[must_use]
+    pub fn shutdown(mut self, config: manager::Config) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Settings of every watch.
+    #[must_use]
+    pub fn sources(mut self, options: Options) -> Self {
+        self.sources = options;
+        self
+    }
+
+    /// Runs until SIGINT or SIGTERM; a second one ends it at once.
+    ///
+    /// # Errors
+    /// Controllers that do not fit together; a system without threads.
+    pub fn run(self) -> Result<ExitReason, RunError> {
+        let handle = self.start()?;
+        signals::forward(&handle).map_err(RunError::Io)?;
+        Ok(handle.wait())
+    }
+
+    /// Runs in threads of its own until [`Handle::stop`].
+    ///
+    /// # Errors
+    /// Controllers that do not fit together; a system without threads.
+    pub fn start(self) -> Result<Handle, RunError> {
+        let specs: Vec<_> = self.controllers.iter().map(|(config, _)| ControllerSpec::from(config)).collect();
+        let plan = WatchPlan::build(&specs).map_err(RunError::Plan)?;
+        let (sender, inbox) = mpsc::channel();
+        let shared = Shared { inbox: sender, board: Arc::new(Mutex::new(Board::new(&specs, &plan))) };
+        let (inputs, inboxes): (Vec<_>, Vec<_>) =
+            self.controllers.iter().map(|_| mpsc::sync_channel(INBOX)).unzip();
+        let loops = Loops {
+            clock: self.client.inner().clock,
+            client: self.client,
+            options: self.sources,
+            controllers: self
+                .controllers
+                .into_iter()
+                .zip(inboxes)
+                .map(|((config, reconcile), inbox)| Some(Waiting { config, reconcile, inbox }))
+                .collect(),
+            inputs: inputs.clone(),
+            interrupts: plan.sources.iter().map(|_| Interrupt::default()).collect(),
+            rng: Rng::new(seed()),
+            shared: shared.clone(),
+            machine: manager::Manager::new(&plan, self.config),
+            plan,
+        };
+        let names = specs.into_iter().map(|s| s.name).collect();
+        let (ended, exit) = mpsc::channel();
+        thread::Builder::new()
+            .name("manager".into())
+            .spawn(move || {
+                let _ = ended.send(loops.run(&inbox));
+            })
+            .map_err(RunError::Io)?;
+        Ok(Handle {
+            inner: Arc::new(HandleInner { shared, inputs, names }),
+            exit: Arc::new(Mutex::new(Exit::Coming(exit))),
+        })
+    }
+}
+
+impl fmt::Debug for Manager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Manager")
+            .field("controllers", &self.controllers.iter().map(|(c, _)| c).collect::<Vec<_>>())
+            .finish()
+    }
+}
+
+/// What all threads of a manager share.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    inbox: Sender<Input>,
+    board: Arc<Mutex<Board>>,
+}
+
+impl Shared {
+    pub(crate) fn tell(&self, input: Input) {
+        // A manager that has exited no longer listens.
+        let _ = self.inbox.send(input);
+    }
+
+    pub(crate) fn board(&self, write: impl FnOnce(&mut Board)) {
+        write(&mut lock(&self.board));
+    }
+}
+
+/// A controller that has not started.
+struct Waiting {
+    config: Config<Object>,
+    reconcile: Dynamic,
+    inbox: Receiver<controller::Input<Object>>,
+}
+
+/// The manager's own thread.
+struct Loops {
+    client: Client,
+    clock: Clock,
+    options: Options,
+    plan: WatchPlan,
+    machine: manager::Manager,
+    /// Taken when they start.
+    controllers: Vec<Option<Waiting>>,
+    inputs: Vec<SyncSender<controller::Input<Object>>>,
+    interrupts: Vec<Interrupt>,
+    rng: Rng,
+    shared: Shared,
+}
+
+impl Loops {
+    fn run(mut self, inbox: &Receiver<Input>) -> ExitReason {
+        let mut out = Outputs::new();
+        let mut input = Input::Start;
+        loop {
+            self.machine.handle(self.clock.now(), input, &mut out);
+            self.shared.board(|b| b.phase(self.machine.phase()));
+            for output in out.drain() {
+                match output {
+                    Output::StartController(id) => self.start_controller(id),
+                    Output::StartSource(id) => self.start_source(id),
+                    Output::Synced => tracing::info!(target: "steersman", "every watch has synced"),
+                    Output::StopController(id, grace) => {
+                        let _ = self.inputs[id.0 as usize].send(controller::Input::Stop { grace });
+                    }
+                    Output::StopSource(id) => self.interrupts[id.0 as usize].raise(),
+                    Output::Exit(reason) => return reason,
+                    _ => {}
+                }
+            }
+            input = match self.clock.until(self.machine.next_deadline()) {
+                None => inbox.recv().unwrap_or(Input::Kill),
+                Some(limit) => match inbox.recv_timeout(limit) {
+                    Ok(input) => input,
+                    Err(RecvTimeoutError::Timeout) => Input::Deadline,
+                    Err(RecvTimeoutError::Disconnected) => Input::Kill,
+                },
+            };
+        }
+    }
+
+    fn start_controller(&mut self, id: ControllerId) {
+        let Some(Waiting { config, reconcile, inbox }) = self.controllers[id.0 as usize].take() else {
+            return;
+        };
+        let name = config.name.clone();
+        let part = ControllerLoop {
+            id,
+            config,
+            reconcile,
+            client: self.client.clone(),
+            clock: self.clock,
+            seed: self.rng.next_u64(),
+            inbox,
+            sender: self.inputs[id.0 as usize].clone(),
+            shared: self.shared.clone(),
+        };
+        let over = Input::ControllerStopped { controller: id, unfinished: 0 };
+        self.spawn(name, over, move || part.run());
+    }
+
+    fn start_source(&mut self, id: WatchId) {
+        let planned = &self.plan.sources[id.0 as usize];
+        let subscribers = planned
+            .subscribers
+            .iter()
+            .map(|(c, number)| (self.inputs[c.0 as usize].clone(), *number))
+            .collect();
+        let source = Source::new(
+            &planned.spec,
+            self.options.clone(),
+            Arc::clone(&self.client.inner().endpoint),
+            self.client.authenticator(),
+            self.rng.next_u64(),
+        );
+        let name = format!("watch {}", planned.spec.resource.plural);
+        let part = Watch {
+            id,
+            client: self.client.clone(),
+            source,
+            subscribers,
+            interrupt: self.interrupts[id.0 as usize].clone(),
+            shared: self.shared.clone(),
+        };
+        self.spawn(name, Input::SourceStopped(id), move || part.run());
+    }
+
+    /// Starts a part; `over` is told when its thread ends, however it ends.
+    fn spawn(&self, name: String, over: Input, run: impl FnOnce() + Send + 'static) {
+        let last_words = LastWords { shared: self.shared.clone(), over };
+        if let Err(error) = thread::Builder::new().name(name).spawn(move || {
+            let _last_words = last_words;
+            run();
+        }) {
+            // The closure was dropped, so its last words were said.
+            tracing::error!(target: "steersman", %error, "no thread");
+        }
+    }
+}
+
+struct LastWords {
+    shared: Shared,
+    over: Input,
+}
+
+impl Drop for LastWords {
+    fn drop(&mut self) {
+        self.shared.tell(self.over);
+    }
+}
+
+/// A running manager. Clones speak of the same one.
+#[derive(Clone)]
+pub struct Handle {
+    inner: Arc<HandleInner>,
+    exit: Arc<Mutex<Exit>>,
+}
+
+struct HandleInner {
+    shared: Shared,
+    inputs: Vec<SyncSender<controller::Input<Object>>>,
+    names: Vec<String>,
+}
+
+enum Exit {
+    Coming(Receiver<ExitReason>),
+    Here(ExitReason),
+}
+
+pub(crate) struct WeakHandle(Weak<HandleInner>, Weak<Mutex<Exit>>);
+
+impl WeakHandle {
+    pub(crate) fn upgrade(&self) -> Option<Handle> {
+        Some(Handle { inner: self.0.upgrade()?, exit: self.1.upgrade()? })
+    }
+}
+
+impl Handle {
+    pub(crate) fn downgrade(&self) -> WeakHandle {
+        WeakHandle(Arc::downgrade(&self.inner), Arc::downgrade(&self.exit))
+    }
+
+    pub(crate) fn tell(&self, input: Input) {
+        self.inner.shared.tell(input);
+    }
+
+    /// Asks for an end in order: running reconciles may end within the grace period. Returns at once.
+    pub fn stop(&self) {
+        self.tell(Input::Stop);
+    }
+
+    /// Asks for an end at once.
+    pub fn kill(&self) {
+        self.tell(Input::Kill);
+    }
+
+    /// Waits until the manager has exited.
+    #[must_use]
+    pub fn wait(&self) -> ExitReason {
+        let mut exit = lock(&self.exit);
+        if let Exit::Coming(coming) = &*exit {
+            // A manager whose thread panicked said nothing.
+            *exit = Exit::Here(coming.recv().unwrap_or(ExitReason::Killed));
+        }
+        match &*exit {
+            Exit::Here(reason) => reason.clone(),
+            Exit::Coming(_) => unreachable!("it was taken in above"),
+        }
+    }
+
+    /// Where everything stands; answers at once.
+    #[must_use]
+    pub fn status(&self) -> ManagerStatus {
+        lock(&self.inner.shared.board).status().clone()
+    }
+
+    /// Reconciles a key of a controller for a reason outside of the API. Whether there is such a controller.
+    pub fn trigger(&self, controller: &str, key: Key) -> bool {
+        let Some(n) = self.inner.names.iter().position(|name| name == controller) else { return false };
+        self.inner.inputs[n].send(controller::Input::Trigger { key, priority: Priority::default() }).is_ok()
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").field("controllers", &self.inner.names).finish_non_exhaustive()
+    }
+}
