@@ -14,6 +14,7 @@ pub struct Context<C> {
     client: C,
     id: ReconcileId,
     key: Key,
+    object: Object,
     attempt: u32,
     views: Arc<[Snapshot<Object>]>,
     abandoned: Abandoned,
@@ -40,8 +41,16 @@ impl<C> Context<C> {
     /// The surroundings of `run`.
     #[must_use]
     pub fn new(client: C, run: &Run<Object>, abandoned: Abandoned) -> Self {
-        let Run { id, key, attempt, views, .. } = run;
-        Self { client, id: *id, key: key.clone(), attempt: *attempt, views: Arc::clone(views), abandoned }
+        let Run { id, key, object, attempt, views, .. } = run;
+        Self {
+            client,
+            id: *id,
+            key: key.clone(),
+            object: object.clone(),
+            attempt: *attempt,
+            views: Arc::clone(views),
+            abandoned,
+        }
     }
 
     /// The client.
@@ -53,6 +62,12 @@ impl<C> Context<C> {
     #[must_use]
     pub const fn key(&self) -> &Key {
         &self.key
+    }
+
+    /// The object as it came, whatever type the reconcile reads it into.
+    #[must_use]
+    pub const fn object(&self) -> &Object {
+        &self.object
     }
 
     /// The name of this run in logs.
