@@ -29,7 +29,7 @@ const IN_FLIGHT: usize = 16;
 const PAGE: u32 = 500;
 /// Between two looks at what changes by itself.
 const LOOK: Duration = Duration::from_millis(20);
-/// Between two comparisons of everything, at least; at most while the controller is busy.
+/// Between two comparisons of everything: at least, and at most if the controller is busy or sees nothing new.
 const COMPARE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 /// So long nothing may run after all is as it should be, or something is written without need.
 const REST: Duration = Duration::from_millis(250);
@@ -39,7 +39,8 @@ const REST_WITHIN: Duration = Duration::from_secs(10);
 const TRIES: u32 = 5;
 /// With killed connections the changes are spread over this time, so that there is something to disturb.
 const SPREAD: Duration = Duration::from_secs(4);
-/// Between two kills.
+/// Between two kills. After the last change each pause is twice as long as the one before, or the pauses of the watches
+/// would grow and grow.
 const KILLS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(600));
 /// How long tidying up may take.
 const TIDY: Duration = Duration::from_secs(30);
@@ -101,6 +102,8 @@ pub fn run<E: Executor>(job: &Job<'_, E>) -> Result<Report, Failed> {
         stage: Mutex::new(("connecting", 0)),
         done: AtomicUsize::new(0),
         running: OnceLock::new(),
+        kills: AtomicUsize::new(0),
+        calm: AtomicBool::new(false),
     };
     run.line(&format!("{} ConfigMaps in namespace {} of {}", run.items.len(), run.namespace, job.place));
     let namespace = Namespace { metadata: ObjectMeta::named("", &run.namespace), ..Namespace::default() };
@@ -127,6 +130,10 @@ struct Run<'a, E: Executor> {
     stage: Mutex<(&'static str, usize)>,
     done: AtomicUsize,
     running: OnceLock<E::Running>,
+    /// Connections that were killed.
+    kills: AtomicUsize,
+    /// The last change was made.
+    calm: AtomicBool,
 }
 
 impl<E: Executor> Run<'_, E> {
@@ -146,12 +153,12 @@ impl<E: Executor> Run<'_, E> {
             })?;
             self.line(&format!("created; then {}", summary(&self.items)));
 
-            let kills = Arc::new(AtomicUsize::new(0));
+            let (kills, calm) = (&self.kills, &self.calm);
             let (_killer, tick) = channel();
             if let Some(relay) = self.job.relay {
-                let kills = Arc::clone(&kills);
-                let rng = Rng::new(self.job.seed ^ 0xdead);
-                scope.spawn(move || kill(relay, rng, &tick, &kills));
+                // Another sequence than the one of the items.
+                let rng = Rng::new(self.job.seed).fork();
+                scope.spawn(move || kill(relay, rng, &tick, kills, calm));
             }
 
             self.stage("changing", self.items.iter().filter(|item| item.fate != Fate::Stays).count());
@@ -170,6 +177,7 @@ impl<E: Executor> Run<'_, E> {
             });
             let (first_sync, last_change) = (first_sync?, changed?);
 
+            calm.store(true, Ordering::Relaxed);
             self.stage("converging", 0);
             let (checked, converged) = self.await_convergence(running)?;
             self.stage("resting", 0);
@@ -264,19 +272,24 @@ impl<E: Executor> Run<'_, E> {
         }
     }
 
-    /// Compares until nothing is wrong; how many Secrets, and since when.
+    /// Compares until nothing is wrong; how many Secrets, and when.
     fn await_convergence(&self, running: &E::Running) -> Result<(usize, Instant), Failed> {
-        let mut last: Option<Instant> = None;
+        let mut last: Option<(Instant, u64)> = None;
         let mut verdict = Verdict::default();
         loop {
-            let pause = if busy(&Sums::of(&E::status(running))) { COMPARE.1 } else { COMPARE.0 };
-            if last.is_none_or(|last| last.elapsed() >= pause) {
-                let now = Instant::now();
+            let sums = Sums::of(&E::status(running));
+            let seen = sums.reconciles + sums.events;
+            let due = last.is_none_or(|(last, before)| {
+                let pause = if busy(&sums) || seen == before { COMPARE.1 } else { COMPARE.0 };
+                last.elapsed() >= pause
+            });
+            if due {
                 verdict = self.compare()?;
+                let now = Instant::now();
                 if verdict.wrong.is_empty() {
                     return Ok((verdict.checked, now));
                 }
-                last = Some(Instant::now());
+                last = Some((now, seen));
             }
             self.hand.go_on_for(|| {
                 let within = self.job.args.deadline.as_secs();
@@ -385,9 +398,13 @@ fn busy(sums: &Sums) -> bool {
 }
 
 /// Kills all connections at random moments, until the sender is dropped.
-fn kill(relay: &Relay, mut rng: Rng, tick: &Receiver<()>, kills: &AtomicUsize) {
-    while tick.recv_timeout(rng.between(KILLS.0, KILLS.1)) == Err(RecvTimeoutError::Timeout) {
+fn kill(relay: &Relay, mut rng: Rng, tick: &Receiver<()>, kills: &AtomicUsize, calm: &AtomicBool) {
+    let mut stretch: u32 = 1;
+    while tick.recv_timeout(rng.between(KILLS.0, KILLS.1) * stretch) == Err(RecvTimeoutError::Timeout) {
         kills.fetch_add(relay.kill_all(), Ordering::Relaxed);
+        if calm.load(Ordering::Relaxed) {
+            stretch = (stretch * 2).min(1000);
+        }
     }
 }
 
