@@ -23,6 +23,14 @@ const SHOWN: usize = 4;
 /// The Secret of a ConfigMap that was deleted is still there.
 pub(crate) const UNCOLLECTED: &str = "not collected after its ConfigMap was deleted";
 
+impl Verdict {
+    /// What may help, if it stays so.
+    pub(crate) fn hint(&self) -> &'static str {
+        let uncollected = self.wrong.iter().any(|(_, what)| *what == UNCOLLECTED);
+        if uncollected { " (does the cluster run a garbage collector?)" } else { "" }
+    }
+}
+
 /// As `3 of 941 are wrong: map-1: missing; map-7: other data; ...`.
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -32,9 +40,6 @@ impl fmt::Display for Verdict {
         }
         if self.wrong.len() > SHOWN {
             f.write_str("; ...")?;
-        }
-        if self.wrong.iter().any(|(_, what)| *what == UNCOLLECTED) {
-            f.write_str(" (does the cluster run a garbage collector?)")?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -102,6 +102,7 @@ pub fn run<E: Executor>(job: &Job<'_, E>) -> Result<Report, Failed> {
         stage: Mutex::new(("connecting", 0)),
         done: AtomicUsize::new(0),
         running: OnceLock::new(),
+        wrong: Mutex::default(),
         kills: AtomicUsize::new(0),
         calm: AtomicBool::new(false),
     };
@@ -130,6 +131,8 @@ struct Run<'a, E: Executor> {
     stage: Mutex<(&'static str, usize)>,
     done: AtomicUsize,
     running: OnceLock<E::Running>,
+    /// What the last comparison found.
+    wrong: Mutex<String>,
     /// Connections that were killed.
     kills: AtomicUsize,
     /// The last change was made.
@@ -180,6 +183,7 @@ impl<E: Executor> Run<'_, E> {
             calm.store(true, Ordering::Relaxed);
             self.stage("converging", 0);
             let (checked, converged) = self.await_convergence(running)?;
+            lock(&self.wrong).clear();
             self.stage("resting", 0);
             self.await_rest(running)?;
             Ok(Report {
@@ -200,15 +204,14 @@ impl<E: Executor> Run<'_, E> {
     fn each(&self, items: &[&Item], step: impl Fn(&Item) -> Result<(), Failed> + Sync) -> Result<(), Failed> {
         let next = AtomicUsize::new(0);
         let failed = Mutex::new(None);
-        let lock = || failed.lock().unwrap_or_else(PoisonError::into_inner);
         thread::scope(|scope| {
             for _ in 0..IN_FLIGHT.min(items.len()) {
                 scope.spawn(|| {
                     while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
                         if let Err(e) = self.hand.go_on().and_then(|()| step(item)) {
-                            lock().get_or_insert(e);
+                            lock(&failed).get_or_insert(e);
                         }
-                        if lock().is_some() {
+                        if lock(&failed).is_some() {
                             return;
                         }
                         self.done.fetch_add(1, Ordering::Relaxed);
@@ -289,13 +292,14 @@ impl<E: Executor> Run<'_, E> {
                 if verdict.wrong.is_empty() {
                     return Ok((verdict.checked, now));
                 }
+                *lock(&self.wrong) = verdict.to_string();
                 last = Some((now, seen));
             }
             self.hand.go_on_for(|| {
                 let within = self.job.args.deadline.as_secs();
                 let error = Sums::of(&E::status(running)).last_error;
                 let error = error.map(|e| format!("; the controller's last error: {e}")).unwrap_or_default();
-                format!("not converged within {within} s: {verdict}{error}")
+                format!("not converged within {within} s: {verdict}{}{error}", verdict.hint())
             })?;
             wait(LOOK);
         }
@@ -347,22 +351,23 @@ impl<E: Executor> Run<'_, E> {
         let never = AtomicBool::new(false);
         let hand = Hand::<E> { client: self.job.hand, interrupted: &never, end: Instant::now() + TIDY };
         let (params, all) = (DeleteParams::background(), ListParams::default());
-        hand.send(&Api::<ConfigMap>::namespaced(&self.namespace).delete_collection(&params, &all))?;
+        // Secrets first, or the garbage collector has to ask for a thousand of them at its twenty requests a second.
         hand.send(&Api::<Secret>::namespaced(&self.namespace).delete_collection(&params, &all))?;
+        hand.send(&Api::<ConfigMap>::namespaced(&self.namespace).delete_collection(&params, &all))?;
         hand.delete(&Api::<Namespace>::cluster().delete(&self.namespace, &params))?;
         self.line(&format!("namespace {} was deleted", self.namespace));
         Ok(())
     }
 
     fn stage(&self, name: &'static str, steps: usize) {
-        *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = (name, steps);
+        *lock(&self.stage) = (name, steps);
         self.done.store(0, Ordering::Relaxed);
     }
 
     /// A line every second, until the sender is dropped.
     fn tell(&self, tick: &Receiver<()>) {
         while tick.recv_timeout(Duration::from_secs(1)) == Err(RecvTimeoutError::Timeout) {
-            let (stage, steps) = *self.stage.lock().unwrap_or_else(PoisonError::into_inner);
+            let (stage, steps) = *lock(&self.stage);
             let mut text = stage.to_owned();
             if steps > 0 {
                 text = format!("{text} {}/{steps}", self.done.load(Ordering::Relaxed));
@@ -373,6 +378,10 @@ impl<E: Executor> Run<'_, E> {
                     "{text:<20} reconciles {}, errors {}, queued {}, watch events {}",
                     sums.reconciles, sums.errors, sums.queued, sums.events
                 );
+            }
+            let wrong = lock(&self.wrong).clone();
+            if !wrong.is_empty() {
+                text = format!("{text}; {wrong}");
             }
             self.line(&text);
         }
@@ -391,6 +400,10 @@ impl<E: Executor> Run<'_, E> {
 )]
 fn wait(pause: Duration) {
     thread::sleep(pause);
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn busy(sums: &Sums) -> bool {
