@@ -106,7 +106,13 @@ pub fn run<E: Executor>(job: &Job<'_, E>) -> Result<Report, Failed> {
         kills: AtomicUsize::new(0),
         calm: AtomicBool::new(false),
     };
-    run.line(&format!("{} ConfigMaps in namespace {} of {}", run.items.len(), run.namespace, job.place));
+    run.line(&format!(
+        "{} ConfigMaps in namespace {} of {}; seed {}",
+        run.items.len(),
+        run.namespace,
+        job.place,
+        job.seed
+    ));
     let namespace = Namespace { metadata: ObjectMeta::named("", &run.namespace), ..Namespace::default() };
     run.hand.create(&Api::<Namespace>::cluster().create(&namespace))?;
     let result = run.work();

@@ -120,3 +120,40 @@ fn pump(live: &Arc<Mutex<Live>>, id: u64, mut from: TcpStream, mut to: TcpStream
         })
         .map(drop)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_pass_until_the_connections_are_killed() {
+        let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let relay = Relay::start("127.0.0.1", server.local_addr().unwrap().port()).unwrap();
+        let mut client = TcpStream::connect(relay.addr).unwrap();
+        let (mut far, _) = server.accept().unwrap();
+        let mut buffer = [0; 4];
+        client.write_all(b"ping").unwrap();
+        far.read_exact(&mut buffer).unwrap();
+        assert_eq!(&buffer, b"ping");
+        far.write_all(b"pong").unwrap();
+        client.read_exact(&mut buffer).unwrap();
+        assert_eq!(&buffer, b"pong");
+        assert_eq!(relay.kill_all(), 1);
+        assert!(matches!(client.read(&mut buffer), Ok(0) | Err(_)));
+        assert!(matches!(far.read(&mut buffer), Ok(0) | Err(_)));
+        // The next one passes.
+        let mut client = TcpStream::connect(relay.addr).unwrap();
+        let (mut far, _) = server.accept().unwrap();
+        client.write_all(b"ping").unwrap();
+        far.read_exact(&mut buffer).unwrap();
+    }
+
+    #[test]
+    fn the_server_is_checked_by_its_own_name() {
+        let cluster = steersman_core::config::Cluster::parse("https://localhost:6443/base").unwrap();
+        let relay = Relay { addr: ([127, 0, 0, 1], 1).into(), live: Arc::default() };
+        let config = relay.config(&Config::new(cluster));
+        assert_eq!(config.cluster.to_string(), "https://127.0.0.1:1/base");
+        assert_eq!(config.tls.server_name.as_deref(), Some("localhost"));
+    }
+}
