@@ -17,6 +17,18 @@ use crate::drive::{Driver, lock};
 use crate::interrupt::Interrupt;
 
 /// A client of one API server. Clones share connections and credentials.
+///
+/// ```no_run
+/// use steersman_threads::api::{Api, ListParams, kinds::ConfigMap};
+/// use steersman_threads::Client;
+///
+/// let client = Client::try_default()?;
+/// let maps = client.send(Api::<ConfigMap>::namespaced("prod").list(&ListParams::default().limit(500)))?;
+/// for map in &maps.items {
+///     println!("{}", map.metadata.name);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Client(Arc<Inner>);
 
@@ -97,7 +109,8 @@ impl Client {
     }
 
     /// Sends a request and waits for its answer, within the deadlines and with the retries of
-    /// [`Call`](steersman_core::client::Call).
+    /// [`Call`](steersman_core::client::Call). Any number of threads may send at the same time, each on a connection of its
+    /// own; idle ones are kept for the next.
     ///
     /// # Errors
     /// The server's refusal, or why there is no answer.

@@ -26,6 +26,28 @@ use crate::watch::Watch;
 use crate::{Client, signals};
 
 /// Several controllers of one cluster, sharing watches.
+///
+/// ```no_run
+/// use std::sync::Arc;
+/// use std::time::Duration;
+/// use steersman_threads::api::{Api, kinds::{ConfigMap, Secret}};
+/// use steersman_threads::core::client::Error;
+/// use steersman_threads::{Action, Client, Context, Controller, Manager};
+///
+/// fn reconcile(map: Arc<ConfigMap>, cx: &Context) -> Result<Action, Error> {
+///     println!("run {} of {}: {} keys", cx.reconcile_id(), cx.key(), map.data.len());
+///     Ok(Action::requeue(Duration::from_secs(300)))
+/// }
+///
+/// let controller = Controller::new(Api::<ConfigMap>::all()).owns(Api::<Secret>::all()).run(reconcile);
+/// let handle = Manager::new(Client::try_default()?).controller(controller).start()?;
+/// while handle.status().ready().is_err() {
+///     std::thread::yield_now();
+/// }
+/// handle.stop();
+/// println!("{}", handle.wait());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Manager {
     client: Client,
     config: manager::Config,
@@ -66,7 +88,8 @@ impl Manager {
         }
     }
 
-    /// Adds a controller.
+    /// Adds a controller. Its reconcile may be a function `Fn(Arc<K>, &Context) -> Result<Action, E>` or an
+    /// `Arc` of a [`Plan`](steersman_core::controller::plan::Plan).
     #[must_use]
     pub fn controller<K, R, Form>(mut self, controller: Runnable<K, R>) -> Self
     where
