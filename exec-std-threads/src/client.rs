@@ -123,7 +123,7 @@ impl Client {
             |call, output| match output {
                 CallOutput::Done(result) => ControlFlow::Break(result),
                 CallOutput::Retrying { error, delay } => {
-                    tracing::debug!(request = call.request().what, %error, ?delay, "retrying");
+                    tracing::debug!(target: "steersman", request = call.request().what, %error, ?delay, "retrying");
                     ControlFlow::Continue(None)
                 }
                 _ => ControlFlow::Continue(None),

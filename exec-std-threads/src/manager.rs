@@ -120,7 +120,7 @@ impl Manager {
     /// Controllers that do not fit together; a system without threads.
     pub fn run(self) -> Result<ExitReason, RunError> {
         let handle = self.start()?;
-        signals::forward(&handle).map_err(RunError::Io)?;
+        signals::forward(handle.downgrade()).map_err(RunError::Io)?;
         Ok(handle.wait())
     }
 

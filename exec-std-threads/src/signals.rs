@@ -7,12 +7,11 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use steersman_core::manager::Input;
 
-use crate::manager::Handle;
+use crate::manager::WeakHandle;
 
 /// From now on, signals are told to the manager. They stay caught to the end of the process.
-pub(crate) fn forward(handle: &Handle) -> io::Result<()> {
+pub(crate) fn forward(handle: WeakHandle) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    let handle = handle.downgrade();
     thread::Builder::new().name("signals".into()).spawn(move || {
         for (signal, input) in
             signals.forever().zip([Input::Stop].into_iter().chain(std::iter::repeat(Input::Kill)))

@@ -1,0 +1,150 @@
+//! Sends requests.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use steersman_core::api::{Answer, Request};
+use steersman_core::auth::Authenticator;
+use steersman_core::client::{Call, CallInput, CallOutput, Endpoint, Error, Pool};
+use steersman_core::config::{Config, ConfigError, Loader, Options};
+use steersman_core::tls::TlsError;
+
+use crate::clock::{Clock, seed};
+use crate::connection::{Connection, Connector};
+use crate::drive::{Driver, lock, read_file};
+use crate::interrupt::Interrupt;
+
+/// A client of one API server. Clones share connections and credentials.
+///
+/// ```no_run
+/// use steersman_smol::api::{Api, ListParams, kinds::ConfigMap};
+/// use steersman_smol::Client;
+///
+/// # async fn list() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = Client::try_default()?;
+/// let maps = client.send(Api::<ConfigMap>::namespaced("prod").list(&ListParams::default().limit(500))).await?;
+/// for map in &maps.items {
+///     println!("{}", map.metadata.name);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Client(Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) config: Config,
+    pub(crate) endpoint: Arc<Endpoint>,
+    pub(crate) connector: Connector,
+    pub(crate) pool: Mutex<Pool<Connection>>,
+    auth: Mutex<Authenticator>,
+    pub(crate) clock: Clock,
+}
+
+/// Why there is no client.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// The configuration cannot be found or read.
+    Config(ConfigError),
+    /// Its TLS settings make no sense.
+    Tls(TlsError),
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(e) => e.fmt(f),
+            Self::Tls(e) => e.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ConnectError {}
+
+impl Client {
+    /// A client for the cluster that `kubectl` would talk to: `$KUBECONFIG`, `~/.kube/config`, or the pod's own. Reads
+    /// small files on this thread.
+    ///
+    /// # Errors
+    /// One line that names the file and what is wrong with it.
+    pub fn try_default() -> Result<Self, ConnectError> {
+        Self::from_options(Options::default())
+    }
+
+    /// As [`try_default`](Self::try_default), from this kubeconfig or with this context.
+    ///
+    /// # Errors
+    /// One line that names the file and what is wrong with it.
+    pub fn from_options(options: Options) -> Result<Self, ConnectError> {
+        let config = Loader::new(options)
+            .run(|name| std::env::var(name).ok(), read_file)
+            .map_err(ConnectError::Config)?;
+        Self::new(config).map_err(ConnectError::Tls)
+    }
+
+    /// A client of this configuration. Nothing is connected before the first request.
+    ///
+    /// # Errors
+    /// TLS settings that make no sense.
+    pub fn new(config: Config) -> Result<Self, TlsError> {
+        Ok(Self(Arc::new(Inner {
+            endpoint: Arc::new(Endpoint::new(&config)),
+            connector: Connector::new(&config)?,
+            pool: Mutex::new(Pool::default()),
+            auth: Mutex::new(Authenticator::new(&config)),
+            clock: Clock::start(),
+            config,
+        })))
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.0.config
+    }
+
+    /// Sends a request and waits for its answer, within the deadlines and with the retries of
+    /// [`Call`](steersman_core::client::Call). Any number may be sent at the same time, each on a connection of its own; idle
+    /// ones are kept for the next. A future that is dropped takes its connection with it.
+    ///
+    /// # Errors
+    /// The server's refusal, or why there is no answer.
+    pub async fn send<R: Answer>(&self, request: Request<R>) -> Result<R, Error> {
+        let call = Call::new(Arc::clone(&self.0.endpoint), self.authenticator(), request, seed());
+        let mut drive = self.driver(None).drive(call, CallInput::Abort);
+        drive.feed(CallInput::Start);
+        let result = loop {
+            match drive.next().await {
+                CallOutput::Done(result) => break result,
+                CallOutput::Retrying { error, delay } => {
+                    let request = &*drive.machine().request().what;
+                    tracing::debug!(target: "steersman", request, %error, ?delay, "retrying");
+                }
+                _ => {}
+            }
+        };
+        let call = drive.close().await;
+        lock(&self.0.auth).learn(call.auth());
+        result
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.0
+    }
+
+    pub(crate) fn authenticator(&self) -> Authenticator {
+        lock(&self.0.auth).clone()
+    }
+
+    pub(crate) fn driver<'a>(&'a self, interrupt: Option<&'a Interrupt>) -> Driver<'a> {
+        let inner = self.inner();
+        Driver { clock: inner.clock, connector: &inner.connector, pool: &inner.pool, interrupt }
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("server", &self.0.config.cluster).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,36 @@
+//! The executor's clock: the only place where this crate looks at the time.
+
+use std::time::Instant;
+
+use steersman_core::machine::Deadline;
+use steersman_core::time::Time;
+
+/// Turns the machine's monotonic clock into the core's [`Time`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    origin: Instant,
+}
+
+impl Clock {
+    pub(crate) fn start() -> Self {
+        Self { origin: Instant::now() }
+    }
+
+    pub(crate) fn now(self) -> Time {
+        Time::from_nanos(u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Ends at `deadline`; never without one.
+    pub(crate) async fn reach(self, deadline: Option<Deadline>) {
+        match deadline.and_then(|d| self.origin.checked_add(d.at.since(Time::ZERO))) {
+            Some(at) => drop(async_io::Timer::at(at).await),
+            None => futures_lite::future::pending().await,
+        }
+    }
+}
+
+/// A seed for jitter: different for every process and every call. Nothing secret hangs on it.
+pub(crate) fn seed() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::process::id())
+}

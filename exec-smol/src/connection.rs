@@ -1,0 +1,160 @@
+//! One connection to the API server, plain or TLS, as futures that may be dropped at any await.
+
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use async_io::Async;
+use futures_lite::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use futures_rustls::TlsConnector;
+use futures_rustls::client::TlsStream;
+use rustls_pki_types::ServerName;
+use socket2::{SockRef, TcpKeepalive};
+use steersman_core::config::{Config, Scheme};
+use steersman_core::net::{DEAD_AFTER, KEEPALIVE, NetError};
+use steersman_core::tls::{self, TlsError};
+
+/// Where to connect and how.
+pub(crate) struct Connector {
+    host: String,
+    port: u16,
+    /// `host:port`, for errors.
+    address: String,
+    /// `None` for plain HTTP.
+    tls: Option<(TlsConnector, ServerName<'static>)>,
+}
+
+pub(crate) struct Connection {
+    stream: Stream,
+}
+
+enum Stream {
+    Plain(Async<TcpStream>),
+    Tls(Box<TlsStream<Async<TcpStream>>>),
+}
+
+impl Connector {
+    pub(crate) fn new(config: &Config) -> Result<Self, TlsError> {
+        let tls = match config.cluster.scheme {
+            Scheme::Http => None,
+            Scheme::Https => {
+                Some((TlsConnector::from(tls::client_config(config)?), tls::server_name(config)?))
+            }
+        };
+        let (host, port) = (config.cluster.host.clone(), config.cluster.port);
+        Ok(Self { host, port, address: config.cluster.address(), tls })
+    }
+
+    /// Sets up TCP and TLS. Whoever awaits it sets the limit.
+    pub(crate) async fn connect(&self) -> Result<Connection, NetError> {
+        let tcp = self.tcp().await?;
+        let Some((connector, name)) = &self.tls else {
+            return Ok(Connection { stream: Stream::Plain(tcp) });
+        };
+        let tls = connector.connect(name.clone(), tcp).await.map_err(|e| self.io(&e))?;
+        Ok(Connection { stream: Stream::Tls(Box::new(tls)) })
+    }
+
+    async fn tcp(&self) -> Result<Async<TcpStream>, NetError> {
+        let target = (self.host.clone(), self.port);
+        let addresses: Vec<SocketAddr> = blocking::unblock(move || target.to_socket_addrs())
+            .await
+            .map_err(|e| NetError::unresolved(&self.address, e))?
+            .collect();
+        let mut last = NetError::unresolved(&self.address, "it has no address");
+        for address in addresses {
+            match Async::<TcpStream>::connect(address).await.and_then(|tcp| tune(&tcp).map(|()| tcp)) {
+                Ok(tcp) => return Ok(tcp),
+                Err(e) => last = self.io(&e),
+            }
+        }
+        Err(last)
+    }
+
+    /// What an error of a connection of ours means.
+    pub(crate) fn io(&self, e: &io::Error) -> NetError {
+        NetError::from_io(&self.address, e)
+    }
+
+    /// A connection that could not be made in time.
+    pub(crate) fn timed_out(&self) -> NetError {
+        NetError::timed_out(&self.address, "connecting")
+    }
+}
+
+fn tune(tcp: &Async<TcpStream>) -> io::Result<()> {
+    let socket = SockRef::from(tcp.get_ref());
+    let (idle, interval, probes) = KEEPALIVE;
+    socket.set_tcp_nodelay(true)?;
+    socket.set_tcp_keepalive(
+        &TcpKeepalive::new().with_time(idle).with_interval(interval).with_retries(probes),
+    )?;
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    socket.set_tcp_user_timeout(Some(DEAD_AFTER))?;
+    Ok(())
+}
+
+impl Connection {
+    /// Whether nothing has come since the last answer. On an idle connection anything that comes is its end.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let tcp = match &self.stream {
+            Stream::Plain(tcp) => tcp,
+            Stream::Tls(tls) => tls.get_ref().0,
+        };
+        // The socket does not block.
+        matches!(tcp.get_ref().peek(&mut [0]), Err(e) if e.kind() == ErrorKind::WouldBlock)
+    }
+
+    /// Reads what is there, at least one byte; 0 is the end. May be dropped and called again.
+    pub(crate) async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.stream.read(buffer).await {
+            // TLS ended without `close_notify`: many proxies do. The framing of HTTP tells whether anything is missing.
+            Err(e) if e.kind() == ErrorKind::UnexpectedEof => Ok(0),
+            read => read,
+        }
+    }
+
+    /// Writes everything.
+    pub(crate) async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes).await?;
+        self.stream.flush().await
+    }
+
+    /// Says farewell as far as that costs no wait.
+    pub(crate) async fn close(mut self) {
+        let _ = futures_lite::future::poll_once(self.stream.close()).await;
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut [u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(tcp) => Pin::new(tcp).poll_read(cx, buffer),
+            Self::Tls(tls) => Pin::new(tls).poll_read(cx, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(tcp) => Pin::new(tcp).poll_write(cx, bytes),
+            Self::Tls(tls) => Pin::new(tls).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(tcp) => Pin::new(tcp).poll_flush(cx),
+            Self::Tls(tls) => Pin::new(tls).poll_flush(cx),
+        }
+    }
+
+    fn poll_close(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(tcp) => Pin::new(tcp).poll_close(cx),
+            Self::Tls(tls) => Pin::new(tls).poll_close(cx),
+        }
+    }
+}
