@@ -4,4 +4,5 @@ pub mod https;
 pub mod proxy;
 pub mod realapi;
 pub mod servers;
+pub mod suite;
 pub mod truth;

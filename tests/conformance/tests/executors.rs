@@ -1,0 +1,27 @@
+//! Every scene, for every executor, on the server that `STEERSMAN_SERVER` asks for.
+
+macro_rules! scenes {
+    ($($module:ident: $($scene:ident),+;)+) => {
+        scenes!(@ threads, Threads, $($($module $scene),+),+);
+        scenes!(@ smol, Smol, $($($module $scene),+),+);
+    };
+    (@ $name:ident, $executor:ident, $($module:ident $scene:ident),+) => {
+        mod $name {
+            $(
+                #[test]
+                fn $scene() {
+                    steersman_tests::suite::$module::$scene::<steersman_tests::suite::$executor>();
+                }
+            )+
+        }
+    };
+}
+
+scenes! {
+    sync: first_sync, add_change_delete, trigger, child_drift, nothing_runs_before_all_have_synced;
+    runs: a_change_during_a_run_is_one_more_run, never_one_key_twice_at_once, the_concurrency_limit, requeue,
+        error_backoff, a_panic_costs_one_key;
+    ending: stop_waits_for_what_runs, grace_is_limited, kill_ends_at_once, status_answers_while_reconciles_block;
+    faults: a_delete_hidden_in_a_gap, cut_in_mid_line, server_restart, connections_die_at_random;
+    unreadable: a_type_that_does_not_fit_one_object, bytes_that_are_no_object, a_line_that_is_no_event;
+}
