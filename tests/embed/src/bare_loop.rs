@@ -1,0 +1,159 @@
+//! A whole controller in one loop.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustls::ClientConfig;
+use steersman_core::api::Raw;
+use steersman_core::auth::Authenticator;
+use steersman_core::client::{Call, CallInput, CallOutput, Endpoint};
+use steersman_core::config::Config;
+use steersman_core::controller::plan::{Answered, Plan, PlanOutput, PlanRun};
+use steersman_core::controller::{self, Controller, ReconcileId, SourceId};
+use steersman_core::machine::{Machine, Outputs};
+use steersman_core::object::Object;
+use steersman_core::source::{self, Source};
+use steersman_core::time::Time;
+use steersman_core::tls::{self, TlsError};
+
+use crate::Socketed;
+
+/// Sources, a controller with a plan, and its calls, all on the thread that calls [`run_until`](Self::run_until).
+pub struct BareLoop<P: Plan> {
+    origin: Instant,
+    config: Arc<Config>,
+    tls: Arc<ClientConfig>,
+    plan: Arc<P>,
+    sources: Vec<Socketed<Source>>,
+    controller: Controller<Object>,
+    inputs: Vec<controller::Input<Object>>,
+    runs: BTreeMap<ReconcileId, Reconciling<P>>,
+}
+
+/// A plan that waits for answers.
+struct Reconciling<P> {
+    run: PlanRun<P>,
+    started: Time,
+    calls: Vec<Socketed<Call<Raw>>>,
+    answers: Vec<Option<Answered>>,
+}
+
+impl<P: Plan> BareLoop<P> {
+    /// A loop for one controller.
+    ///
+    /// # Errors
+    /// TLS settings that make no sense.
+    pub fn new(config: Config, settings: controller::Config<Object>, plan: Arc<P>) -> Result<Self, TlsError> {
+        let (config, tls) = (Arc::new(config.clone()), tls::client_config(&config)?);
+        let endpoint = Arc::new(Endpoint::new(&config));
+        let start = |(watch, seed)| {
+            let (options, auth) = (source::Options::default(), Authenticator::new(&config));
+            let source = Source::new(watch, options, Arc::clone(&endpoint), auth, seed);
+            Socketed::new(&config, &tls, source, Time::ZERO, source::Input::Start)
+        };
+        let sources = settings.sources.iter().map(|s| &s.watch).zip(1..).map(start).collect();
+        Ok(Self {
+            origin: Instant::now(),
+            controller: Controller::new(settings, 7),
+            inputs: vec![controller::Input::Start],
+            runs: BTreeMap::new(),
+            config,
+            tls,
+            plan,
+            sources,
+        })
+    }
+
+    /// Goes round until `done` or the limit; whether it was done.
+    pub fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&Controller<Object>) -> bool) -> bool {
+        while self.origin.elapsed() < limit {
+            if !self.round() {
+                if done(&self.controller) {
+                    return true;
+                }
+                // A real loop would wait for its sockets and the earliest deadline.
+                thread::park_timeout(Duration::from_millis(1));
+            }
+        }
+        false
+    }
+
+    /// Looks at everything once; whether anything happened.
+    fn round(&mut self) -> bool {
+        let now = Time::from_nanos(u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        let mut busy = !self.inputs.is_empty();
+        for (part, number) in self.sources.iter_mut().zip(0..) {
+            let (told, happened) = part.look(now);
+            busy |= happened;
+            self.inputs.extend(told.into_iter().filter_map(|output| match output {
+                source::Output::Delta(delta) => {
+                    Some(controller::Input::Delta { source: SourceId(number), delta })
+                }
+                _ => None,
+            }));
+        }
+        busy |= self.look_at_runs(now);
+        if self.controller.next_deadline().is_some_and(|d| d.at <= now) {
+            self.inputs.push(controller::Input::Deadline);
+        }
+        let mut out = Outputs::new();
+        for input in std::mem::take(&mut self.inputs) {
+            self.controller.handle(now, input, &mut out);
+        }
+        for output in out {
+            if let controller::Output::Run(run) = output {
+                let (id, (run, next)) = (run.id, PlanRun::start(Arc::clone(&self.plan), run));
+                let reconciling = Reconciling { run, started: now, calls: Vec::new(), answers: Vec::new() };
+                self.go_on(now, id, reconciling, next);
+            }
+        }
+        busy
+    }
+
+    fn look_at_runs(&mut self, now: Time) -> bool {
+        let mut busy = false;
+        for (id, mut reconciling) in std::mem::take(&mut self.runs) {
+            for (call, answer) in reconciling.calls.iter_mut().zip(&mut reconciling.answers) {
+                let (told, happened) = call.look(now);
+                busy |= happened;
+                for output in told {
+                    if let CallOutput::Done(result) = output {
+                        *answer = Some(result);
+                    }
+                }
+            }
+            if reconciling.answers.iter().all(Option::is_some) {
+                let answers = reconciling.answers.drain(..).flatten().collect();
+                let next = reconciling.run.answered(answers);
+                self.go_on(now, id, reconciling, next);
+            } else {
+                self.runs.insert(id, reconciling);
+            }
+        }
+        busy
+    }
+
+    fn go_on(&mut self, now: Time, id: ReconcileId, mut reconciling: Reconciling<P>, next: PlanOutput) {
+        match next {
+            PlanOutput::Finished(outcome) => {
+                let started = reconciling.started;
+                self.inputs.push(controller::Input::Done { id, outcome, started });
+            }
+            PlanOutput::Send(requests) => {
+                let endpoint = Arc::new(Endpoint::new(&self.config));
+                reconciling.answers = requests.iter().map(|_| None).collect();
+                reconciling.calls = requests
+                    .into_iter()
+                    .map(|request| {
+                        let auth = Authenticator::new(&self.config);
+                        let call = Call::new(Arc::clone(&endpoint), auth, request, id.0);
+                        Socketed::new(&self.config, &self.tls, call, now, CallInput::Start)
+                    })
+                    .collect();
+                self.runs.insert(id, reconciling);
+            }
+        }
+    }
+}
