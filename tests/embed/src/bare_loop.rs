@@ -11,7 +11,7 @@ use steersman_core::auth::Authenticator;
 use steersman_core::client::{Call, CallInput, CallOutput, Endpoint};
 use steersman_core::config::Config;
 use steersman_core::controller::plan::{Answered, Plan, PlanOutput, PlanRun};
-use steersman_core::controller::{self, Controller, ReconcileId, SourceId};
+use steersman_core::controller::{self, Controller, Outcome, ReconcileId, SourceId};
 use steersman_core::machine::{Machine, Outputs};
 use steersman_core::object::Object;
 use steersman_core::source::{self, Source};
@@ -68,7 +68,8 @@ impl<P: Plan> BareLoop<P> {
 
     /// Goes round until `done` or the limit; whether it was done.
     pub fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&Controller<Object>) -> bool) -> bool {
-        while self.origin.elapsed() < limit {
+        let begun = Instant::now();
+        while begun.elapsed() < limit {
             if !self.round() {
                 if done(&self.controller) {
                     return true;
@@ -80,9 +81,20 @@ impl<P: Plan> BareLoop<P> {
         false
     }
 
+    /// Ends it in order: no more runs begin, the watches close. Go on with [`run_until`](Self::run_until) for what runs.
+    pub fn stop(&mut self) {
+        let now = self.now();
+        self.sources.iter_mut().for_each(|source| source.give(now, source::Input::Stop));
+        self.inputs.push(controller::Input::Stop { grace: None });
+    }
+
+    fn now(&self) -> Time {
+        Time::from_nanos(u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
     /// Looks at everything once; whether anything happened.
     fn round(&mut self) -> bool {
-        let now = Time::from_nanos(u64::try_from(self.origin.elapsed().as_nanos()).unwrap_or(u64::MAX));
+        let now = self.now();
         let mut busy = !self.inputs.is_empty();
         for (part, number) in self.sources.iter_mut().zip(0..) {
             let (told, happened) = part.look(now);
@@ -103,10 +115,20 @@ impl<P: Plan> BareLoop<P> {
             self.controller.handle(now, input, &mut out);
         }
         for output in out {
-            if let controller::Output::Run(run) = output {
-                let (id, (run, next)) = (run.id, PlanRun::start(Arc::clone(&self.plan), run));
-                let reconciling = Reconciling { run, started: now, calls: Vec::new(), answers: Vec::new() };
-                self.go_on(now, id, reconciling, next);
+            match output {
+                controller::Output::Run(run) => {
+                    let (id, (run, next)) = (run.id, PlanRun::start(Arc::clone(&self.plan), run));
+                    let reconciling =
+                        Reconciling { run, started: now, calls: Vec::new(), answers: Vec::new() };
+                    self.go_on(now, id, reconciling, next);
+                }
+                controller::Output::Abandon(id) => {
+                    if let Some(Reconciling { started, .. }) = self.runs.remove(&id) {
+                        let outcome = Outcome::Error("it took too long".into());
+                        self.inputs.push(controller::Input::Done { id, outcome, started });
+                    }
+                }
+                _ => {}
             }
         }
         busy
