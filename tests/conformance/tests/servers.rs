@@ -66,10 +66,11 @@ fn the_proxy_carries_tls_and_cuts_a_watch_within_a_line() {
     }
     let whole = through.send("GET", &watch(&server, &start, 1), &[], None, LIMIT).unwrap();
     assert_eq!((types(&whole), whole.complete), (vec!["ADDED".to_owned(); 3], true));
-    // The whole answer has passed once. Its last 51 bytes are the end of the body and TLS's farewell; a cut before them, within
-    // an event or the handshake, leaves an answer that is not complete.
+    // The whole answer has passed once. Another one may be a little longer or shorter: signatures differ, and events may share
+    // TLS records or not, at 22 bytes each. A cut well before the end, within an event or the handshake, leaves an answer that
+    // is not complete.
     let bytes = proxy.stats().bytes_down;
-    for cut in [bytes - 60, bytes - 400, bytes / 2] {
+    for cut in [bytes - 250, bytes - 500, bytes / 2] {
         proxy.next_connection(Faults::cut_down(cut));
         let answer = through.send("GET", &watch(&server, &start, 1), &[], None, LIMIT);
         assert!(answer.is_err() || !answer.unwrap().complete, "cut at {cut} of {bytes}");
