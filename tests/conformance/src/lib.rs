@@ -1,5 +1,6 @@
 //! Servers, faults and recorded truth, for tests that run alike on the embedded and on a real API server.
 
+pub mod cases;
 pub mod https;
 pub mod proxy;
 pub mod realapi;
