@@ -149,7 +149,9 @@ impl Open<'_> {
             Effect::Close { conn } => drop(self.take(conn)),
             Effect::Release { conn } => {
                 if let Some(connection) = self.take(conn) {
-                    drop(lock(self.driver.pool).put(self.driver.clock.now(), connection));
+                    // In a statement of its own, so that an evicted one is not closed under the lock.
+                    let evicted = lock(self.driver.pool).put(self.driver.clock.now(), connection);
+                    drop(evicted);
                 }
             }
             Effect::ReadFile { path } => {
