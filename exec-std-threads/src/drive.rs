@@ -73,7 +73,7 @@ impl Driver<'_> {
                 told = true;
                 machine.handle(self.clock.now(), interrupted(), &mut out);
             } else {
-                open.wait(machine, &mut buffer, &mut out);
+                open.wait(machine, &mut buffer, told, &mut out);
             }
         }
     }
@@ -176,7 +176,13 @@ impl Open<'_> {
     }
 
     /// Waits for bytes, the deadline or the interrupt, whichever comes first.
-    fn wait<M: Driven>(&mut self, machine: &mut M, buffer: &mut [u8], out: &mut Outputs<M::Output>) {
+    fn wait<M: Driven>(
+        &mut self,
+        machine: &mut M,
+        buffer: &mut [u8],
+        told: bool,
+        out: &mut Outputs<M::Output>,
+    ) {
         let limit = self.limit(machine);
         let Some((conn, connection)) = &mut self.connection else {
             match self.driver.interrupt {
@@ -187,7 +193,12 @@ impl Open<'_> {
             return self.tell(machine, Happening::Deadline, out);
         };
         let conn = *conn;
-        match connection.read(buffer, limit) {
+        let read = connection.read(buffer, limit);
+        // The interrupt ends the socket. That end is not the server's: told of it, the machine might connect anew first.
+        if !told && self.driver.interrupt.is_some_and(Interrupt::is_raised) {
+            return;
+        }
+        match read {
             Ok(ReadOutcome::TimedOut) => self.tell(machine, Happening::Deadline, out),
             Ok(ReadOutcome::Bytes(n)) => {
                 self.tell(machine, Happening::Net { conn, event: NetEvent::Received(&buffer[..n]) }, out);
@@ -214,4 +225,81 @@ impl Drop for Open<'_> {
 /// A thread that panicked while it held the lock leaves a pool that is still whole.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use steersman_core::config::{Loader, Options};
+    use steersman_core::machine::{Deadline, Machine};
+
+    use super::*;
+
+    /// Connects anew whenever its connection ends.
+    struct Clings;
+
+    enum Output {
+        Effect(Effect),
+        Connected,
+    }
+
+    impl Machine for Clings {
+        type Input<'a> = Happening<'a>;
+        type Output = Output;
+
+        fn handle(&mut self, _: Time, input: Happening<'_>, out: &mut Outputs<Output>) {
+            match input {
+                Happening::Net { event: NetEvent::Eof | NetEvent::Broken(_), .. } => {
+                    out.push(Output::Effect(Effect::Connect { conn: ConnId(1), may_reuse: false }));
+                }
+                Happening::Net { event: NetEvent::Connected { .. }, .. } => out.push(Output::Connected),
+                _ => {}
+            }
+        }
+
+        fn next_deadline(&self) -> Option<Deadline> {
+            None
+        }
+    }
+
+    impl Driven for Clings {
+        fn happened(happening: Happening<'_>) -> Happening<'_> {
+            happening
+        }
+
+        fn effect(output: Output) -> Result<Effect, Output> {
+            match output {
+                Output::Effect(effect) => Ok(effect),
+                other => Err(other),
+            }
+        }
+    }
+
+    #[test]
+    fn an_interrupt_is_told_before_the_end_of_the_socket_that_it_ended() {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let yaml = format!(
+            "{{current-context: a, contexts: [{{name: a, context: {{cluster: a}}}}], \
+             clusters: [{{name: a, cluster: {{server: \"http://{}\"}}}}]}}",
+            server.local_addr().unwrap()
+        );
+        let config = Loader::new(Options::default())
+            .run(|name| (name == "KUBECONFIG").then(|| "f".into()), |_| Ok(yaml.clone().into_bytes()))
+            .unwrap();
+        let connector = Connector::new(&config).unwrap();
+        let (pool, interrupt) = (Mutex::new(Pool::default()), Interrupt::default());
+        let driver =
+            Driver { clock: Clock::start(), connector: &connector, pool: &pool, interrupt: Some(&interrupt) };
+        let (mut machine, mut out, mut buffer) = (Clings, Outputs::new(), [0; 1]);
+        let mut open = Open { driver: &driver, connection: None };
+        open.perform(&mut machine, Effect::Connect { conn: ConnId(0), may_reuse: false }, &mut out);
+        assert!(matches!(out.drain().next(), Some(Output::Connected)));
+        interrupt.raise();
+        open.wait(&mut machine, &mut buffer, false, &mut out);
+        assert!(out.is_empty(), "it was told of an end that is not the server's, and connects anew");
+        // Once it was told to stop, it hears of the socket again: nothing may spin.
+        open.wait(&mut machine, &mut buffer, true, &mut out);
+        assert!(open.connection.is_none() && !out.is_empty());
+    }
 }
