@@ -50,7 +50,8 @@ impl<M: Driven> Drive<'_, M> {
         self.machine.handle(self.open.driver.clock.now(), input, &mut self.out);
     }
 
-    /// Performs what it asks for until it says something else. May be dropped at any await and called again.
+    /// Performs what it asks for until it says something else. May be dropped at any await, but not called again then: an
+    /// effect may have been half performed.
     pub(crate) async fn next(&mut self) -> M::Output {
         let Self { machine, open, out, todo, buffer, interrupted } = self;
         loop {
