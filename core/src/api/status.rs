@@ -77,6 +77,18 @@ pub struct StatusCause {
 /// What in a 504 tells that a version lies in the future of the server that was asked.
 const TOO_LARGE: &str = "Too large resource version";
 
+/// The title of an HTML page, which tells more than its first line; all of it if it has none.
+fn title(html: &str) -> &str {
+    let find = |what: &str, from: usize| {
+        let rest = html.as_bytes().get(from..)?;
+        let at = rest.windows(what.len()).position(|w| w.eq_ignore_ascii_case(what.as_bytes()))?;
+        Some(from + at)
+    };
+    let inside =
+        find("<title>", 0).map(|at| at + 7).and_then(|start| html.get(start..find("</title", start)?));
+    inside.filter(|t| !t.trim().is_empty()).unwrap_or(html)
+}
+
 impl Status {
     /// A failure made up by this side.
     #[must_use]
@@ -105,7 +117,7 @@ impl Status {
         let message = if text.is_empty() {
             format!("{}: empty answer", words(code))
         } else if html {
-            format!("{}: an HTML page, not from an API server? {}", words(code), quoted(text))
+            format!("{}: an HTML page, not from an API server? {}", words(code), quoted(title(text)))
         } else if let Some(message) = foreign_message(text) {
             format!("{}: {}", words(code), quoted(&message).trim_matches('"'))
         } else {

@@ -400,6 +400,12 @@ fn every_kind_of_error_answer_becomes_a_status() {
             "\u{FEFF}\n<html>\n<head>",
             "bad gateway: an HTML page, not from an API server? \"<html>\" (502)",
         ),
+        (
+            502,
+            "text/html",
+            "<html>\r\n<head><TITLE>502 Bad Gateway</TITLE></head>\r\n<hr>nginx</html>",
+            "bad gateway: an HTML page, not from an API server? \"502 Bad Gateway\" (502)",
+        ),
         (403, "", "", "forbidden: empty answer (Forbidden, 403)"),
         (
             500,

@@ -60,7 +60,13 @@ fn frame(json: &str, options: &ObjectOptions) -> Frame<Object> {
         }
     };
     let bad = |message: &str| Frame::Bad(ObjectError::new(message).into());
-    let Some(kind) = event.kind else { return bad("the frame has no type") };
+    let Some(kind) = event.kind else {
+        // A refusal under a 200, as some proxies send it, says what an ERROR event would.
+        return match Status::in_body(json) {
+            Some(status) if status.is_failure() => Frame::Error(Status::in_event(json)),
+            _ => bad("the frame has no type"),
+        };
+    };
     let object = event.object.map(|(start, end)| &json[start..end]);
     if kind == "ERROR" {
         return Frame::Error(Status::in_event(object.unwrap_or("null")));

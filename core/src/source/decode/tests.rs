@@ -130,6 +130,14 @@ fn errors_carry_a_status_or_one_is_made_up() {
 }
 
 #[test]
+fn a_failure_instead_of_a_frame_is_an_error_event() {
+    let body = r#"{"kind":"Status","status":"Failure","reason":"Expired","message":"too old"}"#;
+    let Frame::Error(status) = decode(body) else { panic!("{:?}", decode(body)) };
+    assert_eq!((status.code, status.is_expired()), (410, true));
+    assert_eq!(bad(r#"{"kind":"Status","status":"Success"}"#).error, "the frame has no type");
+}
+
+#[test]
 fn unknown_types_tell_their_version() {
     let unknown = |kind: &str, rv: &str| Frame::Unknown { kind: kind.into(), resource_version: rv.into() };
     assert_eq!(
