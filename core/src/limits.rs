@@ -14,6 +14,13 @@ pub const ITEM_BYTES: usize = FRAME_BYTES;
 pub const BODY_BYTES: usize = 64 * 1024 * 1024;
 /// Longest body of an error answer that is kept; the rest is skipped.
 pub const ERROR_BODY_BYTES: usize = 64 * 1024;
+/// Most bytes that one byte of a gzip body may become, beyond the first [`GZIP_FREE_BYTES`]. Lists of like objects reach
+/// 100, the format allows 1,032, and only bombs come near that; Envoy stops at 100.
+pub const GZIP_RATIO: u32 = 400;
+/// Bytes that a gzip body may become whatever its ratio.
+pub const GZIP_FREE_BYTES: u64 = 1024 * 1024;
+/// Longest header of a gzip member, with its extra field, file name and comment. HTTP servers send ten bytes.
+pub const GZIP_HEAD_BYTES: usize = 64 * 1024;
 
 /// TCP and TLS together. client-go: 30 s to dial, 10 s for TLS.
 pub const CONNECT: Duration = Duration::from_secs(30);

@@ -5,6 +5,7 @@
 pub mod canary;
 mod cuts;
 pub mod framing;
+pub mod gzip;
 pub mod list_split;
 pub mod queue;
 pub mod watcher;

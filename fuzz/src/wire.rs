@@ -1,6 +1,7 @@
 //! The HTTP codec: any bytes, whole and in pieces, as a response and as requests.
 
 use steersman_core::wire::WireError;
+use steersman_core::wire::gzip::GzipLimits;
 use steersman_core::wire::http::{
     HttpEvent, HttpLimits, IncomingRequest, RequestDecoder, RequestEvent, ResponseContext, ResponseDecoder,
     ResponseHead,
@@ -8,7 +9,8 @@ use steersman_core::wire::http::{
 
 use crate::cuts::{ragged, seed};
 
-const LIMITS: HttpLimits = HttpLimits { head_bytes: 600, headers: 8, body_bytes: 200 };
+const LIMITS: HttpLimits =
+    HttpLimits { head_bytes: 600, headers: 8, body_bytes: 200, gzip: GzipLimits::DEFAULT };
 
 #[derive(Debug, PartialEq)]
 struct Response {

@@ -3,6 +3,7 @@
 use alloc::string::String;
 
 use crate::config::Config;
+use crate::wire::http::HttpLimits;
 
 /// What we call ourselves unless told otherwise.
 pub const USER_AGENT: &str = concat!("steersman/", env!("CARGO_PKG_VERSION"));
@@ -18,6 +19,13 @@ pub struct Endpoint {
     pub base_path: String,
     /// The `User-Agent` header; empty for none.
     pub user_agent: String,
+    /// Whether answers that end may come as gzip, and streaming lists, which do not but begin with as much. On by default:
+    /// servers compress large answers only (kube-apiserver: above 128 KiB), to a tenth and less. A plain watch never asks:
+    /// its events are small, and whatever compresses them on the way may hold them back. What comes as gzip unasked is
+    /// unfolded all the same.
+    pub gzip: bool,
+    /// What of HTTP is accepted.
+    pub limits: HttpLimits,
 }
 
 impl Endpoint {
@@ -29,6 +37,8 @@ impl Endpoint {
             address: config.cluster.address(),
             base_path: config.cluster.base_path.clone(),
             user_agent: USER_AGENT.into(),
+            gzip: true,
+            limits: HttpLimits::default(),
         }
     }
 
@@ -36,6 +46,20 @@ impl Endpoint {
     #[must_use]
     pub fn with_user_agent(mut self, user_agent: impl Into<String>) -> Self {
         self.user_agent = user_agent.into();
+        self
+    }
+
+    /// The same with gzip asked for or not: on a fast network it costs more time than it saves.
+    #[must_use]
+    pub const fn with_gzip(mut self, gzip: bool) -> Self {
+        self.gzip = gzip;
+        self
+    }
+
+    /// The same with other limits.
+    #[must_use]
+    pub const fn with_limits(mut self, limits: HttpLimits) -> Self {
+        self.limits = limits;
         self
     }
 }

@@ -22,8 +22,7 @@ use crate::net::{ConnId, NetError, NetErrorKind, NetEvent};
 use crate::time::{Clock, Time};
 use crate::wire::WireError;
 use crate::wire::http::{
-    HttpEvent, HttpLimits, Method, RequestHead, ResponseContext, ResponseDecoder, ResponseHead, header,
-    write_request,
+    HttpEvent, Method, RequestHead, ResponseContext, ResponseDecoder, ResponseHead, header, write_request,
 };
 
 /// Reading a file of a few KiB takes no longer, unless its file system hangs.
@@ -468,7 +467,9 @@ impl Exchange {
         if !self.endpoint.user_agent.is_empty() {
             add("User-Agent", &self.endpoint.user_agent);
         }
-        add("Accept-Encoding", "identity");
+        // What has no limit on its silence is a watch; one that wants gzip says so itself.
+        let gzip = self.endpoint.gzip && timeouts.body_idle.is_some();
+        add("Accept-Encoding", if gzip { "gzip" } else { "identity" });
         let bytes = match write_request(&head, &self.endpoint.host_header, body.as_deref()) {
             Ok(bytes) => Bytes(bytes),
             Err(e) => {
@@ -506,7 +507,7 @@ impl Exchange {
         self.state = State::Answer {
             conn,
             reused,
-            decoder: Box::new(ResponseDecoder::new(HttpLimits::default(), context)),
+            decoder: Box::new(ResponseDecoder::new(self.endpoint.limits, context)),
             body: false,
             until: Some(now + job.timeouts.first_byte),
             job,

@@ -216,7 +216,12 @@ impl Source {
                 (self.api.watch(&params).into_raw(), Timeouts::watch())
             }
         };
-        let Request { method, path_and_query, headers, .. } = request;
+        let Request { method, path_and_query, mut headers, .. } = request;
+        if let Ask::Watch { send_initial_events: true, .. } = ask
+            && self.exchange.endpoint().gzip
+        {
+            headers.push(("Accept-Encoding".into(), "gzip".into()));
+        }
         Outgoing {
             head: RequestHead { method, target: path_and_query, headers },
             body: None,

@@ -19,6 +19,8 @@ use crate::object::Key;
 use crate::store::Change;
 use crate::time::Time;
 use crate::watcher::Notice;
+use crate::wire::gzip::tests::member;
+use crate::wire::http::write_chunk;
 
 const CONFIGMAPS: ResourceType = ResourceType::new("", "v1", "configmaps", "ConfigMap", Scope::Namespaced);
 
@@ -39,6 +41,8 @@ const STYLES: [Style; 4] = [
 enum Answer {
     /// Bytes, then the connection stays open.
     Bytes(String),
+    /// The same, of bytes that are no text.
+    Raw(Vec<u8>),
     /// Bytes, then the end of the connection.
     Cut(String),
     Refused,
@@ -50,6 +54,7 @@ struct Play {
     now: Time,
     script: VecDeque<Answer>,
     asked: Vec<String>,
+    requests: Vec<String>,
     told: Vec<String>,
     notices: Vec<Notice>,
     stopped: bool,
@@ -106,6 +111,7 @@ impl Play {
             now: Time::from_secs(1),
             script: script.into(),
             asked: vec![],
+            requests: vec![],
             told: vec![],
             notices: vec![],
             stopped: false,
@@ -140,6 +146,7 @@ impl Play {
                 Output::Effect(Effect::Write { conn, bytes: request }) => {
                     let request = String::from_utf8(request.0).unwrap();
                     self.asked.push(request.split(' ').nth(1).unwrap().to_string());
+                    self.requests.push(request);
                     bytes = Some(conn);
                 }
                 Output::Effect(Effect::Close { .. }) => self.closed += 1,
@@ -176,11 +183,12 @@ impl Play {
 
     fn answer(&mut self, conn: ConnId) {
         let (text, cut) = match self.script.pop_front() {
-            Some(Answer::Bytes(text)) => (text, false),
-            Some(Answer::Cut(text)) => (text, true),
+            Some(Answer::Bytes(text)) => (text.into_bytes(), false),
+            Some(Answer::Raw(bytes)) => (bytes, false),
+            Some(Answer::Cut(text)) => (text.into_bytes(), true),
             _ => return,
         };
-        for piece in text.as_bytes().chunks(self.style.cut) {
+        for piece in text.chunks(self.style.cut) {
             self.feed(Input::Net { conn, event: NetEvent::Received(piece) });
         }
         if cut {
@@ -348,4 +356,25 @@ fn stop_closes_the_connection_and_is_the_end() {
         (play.told.len(), play.source.snapshot().get(&Key::namespaced("d", "z")).is_some()),
         (told, false)
     );
+}
+
+#[test]
+fn a_list_and_a_watch_that_come_as_gzip() {
+    const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\n";
+    for style in STYLES {
+        let body = member(list(10, "", &[object("a", "u1", 5), object("b", "u2", 6)]).as_bytes());
+        let list = [format!("{HEAD}Content-Length: {}\r\n\r\n", body.len()).as_bytes(), &body].concat();
+        // One member an event, as streams are compressed; no end follows.
+        let mut stream = format!("{HEAD}Transfer-Encoding: chunked\r\n\r\n").into_bytes();
+        for event in [frame("ADDED", &object("c", "u3", 12)), frame("DELETED", &object("b", "u2", 14))] {
+            write_chunk(&mut stream, &member(event.as_bytes()));
+        }
+        let play = Play::new(style, vec![Answer::Raw(list), Answer::Raw(stream)]);
+        assert_eq!(play.names(), ["a@5", "c@12"], "{style:?}");
+        assert_eq!(play.source.snapshot().resource_version(), "14", "nothing is held back");
+        let accepts = |n: usize| {
+            play.requests[n].lines().find_map(|l| l.strip_prefix("Accept-Encoding: ")).unwrap().to_string()
+        };
+        assert_eq!((accepts(0), accepts(1)), ("gzip".into(), "identity".into()));
+    }
 }

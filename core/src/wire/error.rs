@@ -22,8 +22,12 @@ pub enum WireError {
     BadLength(&'static str),
     /// A transfer coding other than `chunked`.
     TransferCoding(String),
-    /// The body is compressed although we asked for `identity`.
+    /// The body is encoded in a way that this codec does not undo: responses may be `gzip`, once; requests not even that.
     ContentEncoding(String),
+    /// A body that should be gzip is not, or is broken.
+    Gzip(&'static str),
+    /// A gzip body unfolds to more than this many times its size: no list does, a bomb does.
+    GzipRatio(u32),
     /// The chunk framing is broken.
     BadChunk(&'static str),
     /// The server switched to another protocol unasked.
@@ -81,8 +85,10 @@ impl fmt::Display for WireError {
             Self::TooManyHeaders(limit) => write!(f, "more than {limit} HTTP header lines"),
             Self::BadLength(what) => write!(f, "unusable length of the HTTP body: {what}"),
             Self::TransferCoding(coding) => write!(f, "unsupported transfer coding {coding:?}"),
-            Self::ContentEncoding(coding) => {
-                write!(f, "the body is encoded as {coding:?} although it was asked for as it is")
+            Self::ContentEncoding(coding) => write!(f, "unsupported encoding of the body: {coding:?}"),
+            Self::Gzip(what) => write!(f, "broken gzip body: {what}"),
+            Self::GzipRatio(limit) => {
+                write!(f, "the gzip body unfolds to more than {limit} times its size: a bomb?")
             }
             Self::BadChunk(what) => write!(f, "broken chunked body: {what}"),
             Self::SwitchingProtocols => f.write_str("the server switched protocols unasked (101)"),

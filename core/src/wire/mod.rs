@@ -26,6 +26,7 @@
 
 mod error;
 pub mod framing;
+pub mod gzip;
 pub mod http;
 pub mod json;
 pub mod list;

@@ -129,7 +129,7 @@ fn the_request_on_the_wire() {
         written(&outputs),
         format!(
             "POST /base/api/v1/namespaces HTTP/1.1\r\nHost: kube.example:6443\r\nAccept: application/json\r\n\
-             Authorization: Bearer hunter2\r\nUser-Agent: {user_agent}\r\nAccept-Encoding: identity\r\n\
+             Authorization: Bearer hunter2\r\nUser-Agent: {user_agent}\r\nAccept-Encoding: gzip\r\n\
              Content-Length: 2\r\n\r\n{{}}"
         )
     );
@@ -327,7 +327,7 @@ fn what_is_not_an_answer() {
         (&b"SSH-2.0-OpenSSH_9.6\r\n"[..], Kind::Protocol, "SSH-2.0"),
         (b"<html><body>hello</body></html>\n", Kind::Protocol, "<html>"),
         (b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n", Kind::Protocol, "101"),
-        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 9\r\n\r\n", Kind::Protocol, "gzip"),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: deflate\r\nContent-Length: 9\r\n\r\n", Kind::Protocol, "deflate"),
         (
             b"HTTP/1.1 302 Found\r\nLocation: https://sso.example/login?ticket=hunter2\r\nContent-Length: 0\r\n\r\n",
             Kind::Redirect,

@@ -76,6 +76,18 @@ impl Body {
         Ok((n > 0).then_some(data))
     }
 
+    /// Takes back the last `n` of the bytes that were lent last; they will come again.
+    pub(super) const fn put_back(&mut self, n: usize) {
+        match self {
+            Self::Length(left) => *left += n as u64,
+            Self::Chunked(chunked) if n > 0 => {
+                chunked.size += n as u64;
+                chunked.state = State::Data;
+            }
+            Self::UntilClose | Self::Chunked(_) => {}
+        }
+    }
+
     /// What the end of the connection means.
     pub(super) const fn eof(&self) -> Result<(), WireError> {
         match self {

@@ -3,12 +3,14 @@
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use alloc::{format, vec};
+use core::ops::Range;
 
 use super::body::Body;
 use super::head::{Collected, HeadBuffer, Lengths, connection_has, elements, owned, parse_error};
 use super::{HttpLimits, Method, RequestHead, ResponseHead};
 use crate::wire::WireError;
 use crate::wire::error::{QUOTE_BYTES, quote};
+use crate::wire::gzip::Gunzip;
 
 /// Most 1xx answers before the real one. Go stops after 5.
 const INFORMATIONAL: u32 = 16;
@@ -82,7 +84,7 @@ pub struct ResponseContext {
 pub enum HttpEvent<'a> {
     /// The head is whole. Informational heads (1xx) do not come out.
     Head(ResponseHead),
-    /// Bytes of the body, never empty. Where one piece ends and the next begins means nothing.
+    /// Bytes of the body, inflated if it was gzip, never empty. Where one piece ends and the next begins means nothing.
     Body(&'a [u8]),
     /// The response is whole.
     End {
@@ -102,7 +104,15 @@ pub struct ResponseDecoder {
     informational: u32,
     started: bool,
     keep: bool,
+    gunzip: Option<Gunzip>,
     state: State,
+}
+
+/// An event, or where the window of the inflater has the bytes of one: what is lent from the decoder itself can only be
+/// taken when the decoder changes no more.
+enum Step<'i> {
+    Event(HttpEvent<'i>),
+    Inflated(Range<usize>),
 }
 
 #[derive(Debug)]
@@ -124,6 +134,7 @@ impl ResponseDecoder {
             informational: 0,
             started: false,
             keep: true,
+            gunzip: None,
             state: State::Head,
         }
     }
@@ -147,16 +158,22 @@ impl ResponseDecoder {
     ///
     /// # Errors
     /// What makes no sense as an HTTP/1 response, or is beyond the limits. The same error from then on.
-    pub fn next<'i>(&mut self, input: &mut &'i [u8]) -> Result<Option<HttpEvent<'i>>, WireError> {
+    pub fn next<'a, 'i: 'a>(&'a mut self, input: &mut &'i [u8]) -> Result<Option<HttpEvent<'a>>, WireError> {
         self.started |= !input.is_empty();
-        let result = self.step(input);
-        if let Err(error) = &result {
-            self.state = State::Failed(error.clone());
+        match self.step(input) {
+            Ok(Some(Step::Event(event))) => Ok(Some(event)),
+            Ok(Some(Step::Inflated(range))) => {
+                Ok(self.gunzip.as_ref().map(|gunzip| HttpEvent::Body(gunzip.window(range))))
+            }
+            Ok(None) => Ok(None),
+            Err(error) => {
+                self.state = State::Failed(error.clone());
+                Err(error)
+            }
         }
-        result
     }
 
-    fn step<'i>(&mut self, input: &mut &'i [u8]) -> Result<Option<HttpEvent<'i>>, WireError> {
+    fn step<'i>(&mut self, input: &mut &'i [u8]) -> Result<Option<Step<'i>>, WireError> {
         match &mut self.state {
             State::Failed(error) => Err(error.clone()),
             State::Done => Ok(None),
@@ -166,18 +183,35 @@ impl ResponseDecoder {
                     Collected::FirstLine => not_http(self.head.bytes())?,
                     Collected::Complete => {
                         if let Some(head) = self.parse_head()? {
-                            return Ok(Some(HttpEvent::Head(head)));
+                            return Ok(Some(Step::Event(HttpEvent::Head(head))));
                         }
                     }
                 }
             },
-            State::Body(body) => match body.next(input)? {
-                Some(data) => Ok(Some(HttpEvent::Body(data))),
-                None if body.ended() => {
-                    self.state = State::Done;
-                    Ok(Some(HttpEvent::End { reusable: self.keep && input.is_empty() }))
+            State::Body(body) => loop {
+                if let Some(range) = self.gunzip.as_mut().map_or(Ok(None), Gunzip::rest)? {
+                    return Ok(Some(Step::Inflated(range)));
                 }
-                None => Ok(None),
+                let before = *input;
+                match (body.next(input)?, &mut self.gunzip) {
+                    (Some(data), None) => return Ok(Some(Step::Event(HttpEvent::Body(data)))),
+                    (Some(mut data), Some(gunzip)) => {
+                        let inflated = gunzip.advance(&mut data)?;
+                        // What was not needed yet goes back; it lies just before the input that is left.
+                        body.put_back(data.len());
+                        *input = &before[before.len() - input.len() - data.len()..];
+                        if let Some(range) = inflated {
+                            return Ok(Some(Step::Inflated(range)));
+                        }
+                    }
+                    (None, gunzip) if body.ended() => {
+                        gunzip.as_ref().map_or(Ok(()), Gunzip::eof)?;
+                        self.state = State::Done;
+                        let reusable = self.keep && input.is_empty();
+                        return Ok(Some(Step::Event(HttpEvent::End { reusable })));
+                    }
+                    (None, _) => return Ok(None),
+                }
             },
         }
     }
@@ -194,8 +228,9 @@ impl ResponseDecoder {
             State::Head => {
                 not_http(self.head.bytes()).and(Err(WireError::Truncated("the head of the response")))
             }
-            State::Body(body) if body.ended() => Ok(Some(HttpEvent::End { reusable: false })),
-            State::Body(body) => body.eof().map(|()| Some(HttpEvent::End { reusable: false })),
+            State::Body(body) => (if body.ended() { Ok(()) } else { body.eof() })
+                .and_then(|()| self.gunzip.as_ref().map_or(Ok(()), Gunzip::eof))
+                .map(|()| Some(HttpEvent::End { reusable: false })),
         };
         self.state = match &result {
             Ok(_) => State::Done,
@@ -249,11 +284,17 @@ impl ResponseDecoder {
     /// RFC 9112 6.3.
     fn body_of(&mut self, head: &ResponseHead) -> Result<Body, WireError> {
         let lengths = Lengths::of(&head.headers)?;
-        if let Some(coding) =
-            elements(&head.headers, "content-encoding").find(|c| !c.eq_ignore_ascii_case("identity"))
-            && (lengths.chunked || lengths.length != Some(0))
-        {
-            return Err(WireError::ContentEncoding(coding.into()));
+        let codings: Vec<_> = elements(&head.headers, "content-encoding")
+            .filter(|coding| !coding.eq_ignore_ascii_case("identity"))
+            .collect();
+        match codings[..] {
+            _ if !lengths.chunked && lengths.length == Some(0) => {}
+            [] => {}
+            // RFC 9110 8.4.1.3: the second name is an old one of the first.
+            [one] if one.eq_ignore_ascii_case("gzip") || one.eq_ignore_ascii_case("x-gzip") => {
+                self.gunzip = Some(Gunzip::new(self.limits.gzip));
+            }
+            _ => return Err(WireError::ContentEncoding(codings.join(", "))),
         }
         Ok(match lengths.length {
             _ if lengths.chunked => {

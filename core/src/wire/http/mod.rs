@@ -17,6 +17,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::gzip::GzipLimits;
 use crate::limits;
 
 pub use client::{HttpEvent, ResponseContext, ResponseDecoder, write_request};
@@ -145,11 +146,18 @@ pub struct HttpLimits {
     pub headers: usize,
     /// Longest body that the server half keeps, in bytes. The client half lends bodies and keeps none.
     pub body_bytes: usize,
+    /// What a gzip body may be.
+    pub gzip: GzipLimits,
 }
 
 impl Default for HttpLimits {
     fn default() -> Self {
-        Self { head_bytes: limits::HEAD_BYTES, headers: limits::HEADERS, body_bytes: limits::BODY_BYTES }
+        Self {
+            head_bytes: limits::HEAD_BYTES,
+            headers: limits::HEADERS,
+            body_bytes: limits::BODY_BYTES,
+            gzip: GzipLimits::default(),
+        }
     }
 }
 

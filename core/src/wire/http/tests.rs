@@ -10,10 +10,12 @@ use super::{
     warnings, write_chunk, write_last_chunk, write_request, write_response, write_response_head,
 };
 use crate::wire::WireError;
+use crate::wire::gzip::GzipLimits;
 
 mod server;
 
-const LIMITS: HttpLimits = HttpLimits { head_bytes: 2000, headers: 8, body_bytes: 100 };
+const LIMITS: HttpLimits =
+    HttpLimits { head_bytes: 2000, headers: 8, body_bytes: 100, gzip: GzipLimits::DEFAULT };
 
 /// What came out of one response.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -250,13 +252,14 @@ fn nonsense_is_an_error_that_says_what() {
             "unsupported transfer coding \"chunked, chunked\"",
         ),
         (with("Transfer-Encoding: identity"), "unsupported transfer coding \"identity\""),
+        (with("Content-Encoding: gzip"), "broken gzip body: it does not begin as gzip does"),
         (
-            with("Content-Encoding: gzip"),
-            "the body is encoded as \"gzip\" although it was asked for as it is",
+            with("Content-Encoding: gzip, gzip\r\nContent-Length: 5"),
+            "unsupported encoding of the body: \"gzip, gzip\"",
         ),
         (
             with("Content-Encoding: deflate\r\nContent-Length: 5"),
-            "the body is encoded as \"deflate\" although it was asked for as it is",
+            "unsupported encoding of the body: \"deflate\"",
         ),
         (chunked("0x5\r\nhello"), "broken chunked body: chunk size is not a hexadecimal number"),
         (chunked("\r\n"), "broken chunked body: chunk size expected"),
@@ -288,6 +291,45 @@ fn what_came_before_an_error_is_given_out() {
     let seen = get("HTTP/1.1 401 Unauthorized\r\nContent-Encoding: br\r\nContent-Length: 3\r\n\r\nabc");
     assert_eq!(seen.status(), 401);
     assert_eq!(seen.error, Some(WireError::ContentEncoding("br".into())));
+}
+
+/// `abc` as gzip writes it.
+const ABC: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\xff\x4b\x4c\x4a\x06\0\xc2\x41\x24\x35\x03\0\0\0";
+
+#[test]
+fn gzip_comes_out_as_it_went_in_under_every_framing() {
+    let with = |head: &str, body: &[u8]| {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Encoding: GZip\r\n{head}\r\n");
+        get([head.as_bytes(), body].concat())
+    };
+    let twice = ABC.repeat(2);
+    let length = |n: usize| format!("Content-Length: {n}\r\n");
+    let chunks = |n: usize, last: &str| {
+        let mut out: Vec<u8> = vec![];
+        twice.chunks(n).for_each(|chunk| write_chunk(&mut out, chunk));
+        out.extend_from_slice(last.as_bytes());
+        out
+    };
+    let chunked = "Transfer-Encoding: chunked\r\n";
+    for seen in [with(&length(ABC.len()), ABC), with(&length(ABC.len() + 3), &[ABC, &[0; 3]].concat())] {
+        assert_eq!((seen.body.as_slice(), seen.end), (b"abc".as_slice(), Some(true)), "{seen:?}");
+    }
+    for n in [1, 7, 23, 100] {
+        let seen = with(chunked, &chunks(n, "0\r\n\r\n"));
+        assert_eq!((seen.body.as_slice(), seen.end), (b"abcabc".as_slice(), Some(true)));
+        let seen = with(chunked, &chunks(n, ""));
+        assert_eq!((seen.body.as_slice(), seen.end), (b"abcabc".as_slice(), None));
+        assert!(matches!(seen.error, Some(WireError::Truncated(_))));
+    }
+    let seen = with("", &twice);
+    assert_eq!((seen.body.as_slice(), seen.end), (b"abcabc".as_slice(), Some(false)));
+    // Whole as HTTP, half as gzip.
+    for seen in [with(&length(20), &ABC[..20]), with("", &ABC[..20])] {
+        assert_eq!(seen.error, Some(WireError::Truncated("a gzip body")), "{seen:?}");
+        assert_eq!(seen.body, b"abc");
+    }
+    // Nothing at all is no gzip either, and common.
+    assert_eq!(with(chunked, b"0\r\n\r\n").end, Some(true));
 }
 
 #[test]
