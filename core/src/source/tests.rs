@@ -6,6 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::{Input, Options, Output, Source};
 use crate::api::{ResourceType, Scope};
@@ -15,12 +16,14 @@ use crate::config::{Cluster, Config};
 use crate::controller::WatchSpec;
 use crate::machine::{Machine, Outputs};
 use crate::net::{ConnId, NetError, NetErrorKind, NetEvent};
-use crate::object::Key;
+use crate::object::{Key, Resource};
 use crate::store::Change;
 use crate::time::Time;
 use crate::watcher::Notice;
 use crate::wire::gzip::tests::member;
 use crate::wire::http::write_chunk;
+
+mod lessons;
 
 const CONFIGMAPS: ResourceType = ResourceType::new("", "v1", "configmaps", "ConfigMap", Scope::Namespaced);
 
@@ -59,6 +62,7 @@ struct Play {
     notices: Vec<Notice>,
     stopped: bool,
     open: Option<ConnId>,
+    opened: usize,
     closed: usize,
 }
 
@@ -100,8 +104,12 @@ fn frame(kind: &str, object: &str) -> String {
 
 impl Play {
     fn new(style: Style, script: Vec<Answer>) -> Self {
+        Self::with(style, Options::default(), script)
+    }
+
+    fn with(style: Style, options: Options, script: Vec<Answer>) -> Self {
         let config = Config::new(Cluster::parse("https://kube:6443").unwrap());
-        let options = Options { decode_job: style.job, ..Options::default() };
+        let options = Options { decode_job: style.job, ..options };
         let spec = WatchSpec::all(CONFIGMAPS).labels("mirror=true");
         let source =
             Source::new(&spec, options, Arc::new(Endpoint::new(&config)), Authenticator::new(&config), 1);
@@ -116,6 +124,7 @@ impl Play {
             notices: vec![],
             stopped: false,
             open: None,
+            opened: 0,
             closed: 0,
         };
         play.feed(Input::Start);
@@ -141,6 +150,7 @@ impl Play {
                         return self.feed(Input::Net { conn, event: NetEvent::ConnectFailed(&error) });
                     }
                     self.open = Some(conn);
+                    self.opened += 1;
                     return self.feed(Input::Net { conn, event: NetEvent::Connected { reused: false } });
                 }
                 Output::Effect(Effect::Write { conn, bytes: request }) => {
@@ -154,6 +164,10 @@ impl Play {
                 Output::Decode(job) => jobs.push(job),
                 Output::Delta(delta) => {
                     for change in delta.changes.iter() {
+                        // Whoever acts on a difference finds it in the view: a reconcile never sees the state before.
+                        if let Change::Added { new, .. } | Change::Updated { new, .. } = change {
+                            assert!(delta.view.contains(&new.key()), "{new:?} is not in the view");
+                        }
                         self.told.push(match change {
                             Change::Added { new, initial } => {
                                 format!("+{:?}{}", new, if *initial { " first" } else { "" })
@@ -194,6 +208,33 @@ impl Play {
         if cut {
             self.feed(Input::Net { conn, event: NetEvent::Eof });
         }
+    }
+
+    /// Bytes of the answer that is being read.
+    fn hear(&mut self, bytes: &[u8]) {
+        let conn = self.open.expect("a connection");
+        for piece in bytes.chunks(self.style.cut) {
+            self.feed(Input::Net { conn, event: NetEvent::Received(piece) });
+        }
+    }
+
+    fn errors(&self) -> Vec<&str> {
+        self.notices
+            .iter()
+            .filter_map(|n| match n {
+                Notice::Failed { error, .. } => Some(error.as_str()),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Lets `seconds` pass, with all deadlines that are due in them.
+    fn pass(&mut self, seconds: u64) {
+        let until = self.now + Duration::from_secs(seconds);
+        while self.source.next_deadline().is_some_and(|d| d.at <= until) {
+            self.sleep();
+        }
+        self.now = until;
     }
 
     /// Lets time pass up to the next deadline.
