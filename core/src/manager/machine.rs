@@ -63,7 +63,8 @@ pub enum Output {
     StartSource(WatchId),
     /// Every watch had its first full state; said once.
     Synced,
-    /// Stop this controller with this grace.
+    /// Stop this controller with this grace. Told again, with none, when everything has to end at once. Telling must not
+    /// wait: a controller that hangs would hold up the end.
     StopController(ControllerId, Option<Duration>),
     /// Stop this watch.
     StopSource(WatchId),
@@ -245,6 +246,15 @@ impl Manager {
         out.extend(self.controllers.iter().map(|&c| Output::StopController(c, grace)));
     }
 
+    /// Waits for nobody, but tells everybody: in a program that lives on, what is not told would go on for ever.
+    fn kill(&mut self, now: Time, out: &mut Outputs<Output>) {
+        if self.phase != Phase::New {
+            out.extend(self.controllers.iter().map(|&c| Output::StopController(c, Some(Duration::ZERO))));
+            out.extend(self.sources.iter().map(|&w| Output::StopSource(w)));
+        }
+        self.exit(now, ExitReason::Killed, out);
+    }
+
     /// Goes on to the next stage as often as the present one is over.
     fn advance(&mut self, now: Time, out: &mut Outputs<Output>) {
         let late = self.until.is_some_and(|at| at <= now);
@@ -301,7 +311,7 @@ impl Machine for Manager {
                 }
             }
             Input::Stop => self.stop(now, None, out),
-            Input::Kill => self.exit(now, ExitReason::Killed, out),
+            Input::Kill => self.kill(now, out),
             Input::Deadline => {}
         }
         self.advance(now, out);

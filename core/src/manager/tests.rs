@@ -165,7 +165,24 @@ fn no_grace_is_for_ever_but_a_second_signal_ends_it() {
     m.tell(Input::Start);
     assert_eq!(m.tell(Input::Stop), "-c0 None");
     assert_eq!(m.manager.next_deadline(), None);
-    assert_eq!(m.tell(Input::Kill), "exit Killed");
+    assert_eq!(m.tell(Input::Kill), "-c0 Some(0ns); -w0; exit Killed");
+}
+
+#[test]
+fn a_kill_tells_all_that_still_run() {
+    let mut m = Bench::new(2, 2, Config::default());
+    m.tell(Input::Start);
+    assert_eq!(m.tell(Input::Kill), "-c0 Some(0ns); -c1 Some(0ns); -w0; -w1; exit Killed");
+    assert_eq!(m.manager.next_deadline(), None);
+
+    let mut m = Bench::new(2, 2, Config::default());
+    m.tell(Input::Start);
+    m.tell(Input::Stop);
+    m.tell(ended(0, 0));
+    assert_eq!(m.tell(Input::Kill), "-c1 Some(0ns); -w0; -w1; exit Killed");
+
+    // What never started need not end.
+    assert_eq!(Bench::new(2, 2, Config::default()).tell(Input::Kill), "exit Killed");
 }
 
 #[test]
@@ -257,9 +274,13 @@ impl Arbitrary for Op {
 quickcheck! {
     fn it_exits_once_and_last_whatever_happens(ops: Vec<Op>) -> bool {
         let mut m = Manager::with_counts(2, 2, Config::default());
-        let (mut now, mut out) = (Time::ZERO, Outputs::new());
+        let (mut now, mut out, mut over) = (Time::ZERO, Outputs::new(), Vec::new());
         for Op(input, secs) in ops {
             now = now + Duration::from_secs(secs);
+            over.push(match input {
+                Input::ControllerStopped { controller, .. } => ended(controller.0, 0),
+                other => other,
+            });
             m.handle(now, input, &mut out);
         }
         m.handle(now, Input::Stop, &mut out);
@@ -274,7 +295,19 @@ quickcheck! {
         let distinct = [Output::StartController(ControllerId(0)), Output::StartSource(WatchId(1))]
             .iter()
             .all(|o| all.iter().filter(|x| *x == o).count() <= 1);
+        // Whatever was started has ended by itself or was told to.
+        let told = (0..2).all(|n| {
+            let (c, w) = (ControllerId(n), WatchId(n));
+            let started = |o: &Output| all.contains(o);
+            (!started(&Output::StartController(c))
+                || over.contains(&ended(n, 0))
+                || all.iter().any(|o| matches!(o, Output::StopController(x, _) if *x == c)))
+                && (!started(&Output::StartSource(w))
+                    || over.contains(&Input::SourceStopped(w))
+                    || all.contains(&Output::StopSource(w)))
+        });
         exits == 1
+            && told
             && matches!(all.last(), Some(Output::Exit(_)))
             && distinct
             && first_source_stop.is_none_or(|s| last_controller_stop.is_none_or(|c| c < s))
