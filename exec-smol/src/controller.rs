@@ -115,7 +115,8 @@ impl ControllerLoop {
                 interrupt.raised().await;
                 Outcome::Error("given up: it took too long".into())
             };
-            let outcome = guarded(reconcile, run, context).or(dropped).await;
+            // In this order, what was given up before it began does not begin.
+            let outcome = dropped.or(guarded(reconcile, run, context)).await;
             let _ = results.send(Input::Done { id, outcome, started }).await;
         });
     }

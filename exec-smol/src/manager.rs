@@ -228,7 +228,11 @@ impl Loops {
                     Output::StartSource(id) => self.start_source(id),
                     Output::Synced => tracing::info!(target: "steersman", "every watch has synced"),
                     Output::StopController(id, grace) => {
-                        let _ = self.inputs[id.0 as usize].send(controller::Input::Stop { grace }).await;
+                        // The manager waits for nobody: who has no room now hears of it later.
+                        let inbox = self.inputs[id.0 as usize].clone();
+                        self.spawner.spawn(async move {
+                            let _ = inbox.send(controller::Input::Stop { grace }).await;
+                        });
                     }
                     Output::StopSource(id) => self.interrupts[id.0 as usize].raise(),
                     Output::Exit(reason) => return reason,

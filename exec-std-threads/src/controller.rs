@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use steersman_core::controller::{Abandoned, Config, Controller, Input, Output, ReconcileId, Run};
+use steersman_core::controller::{Abandoned, Config, Controller, Input, Outcome, Output, ReconcileId, Run};
 use steersman_core::machine::{Machine, Outputs};
 use steersman_core::manager::{self, ControllerId, Line};
 use steersman_core::object::Object;
@@ -138,9 +138,14 @@ impl Worker {
             let job = lock(&self.jobs).recv();
             let Ok(Job { run, abandoned }) = job else { return };
             let (id, started) = (run.id, self.clock.now());
-            let context = Context::new(self.client.clone(), &run, abandoned);
-            let span = tracing::debug_span!(target: "steersman", "reconcile", object = %run.key, reconcile_id = id.0);
-            let outcome = span.in_scope(|| guarded(&self.reconcile, run, &context));
+            // After the end nothing begins, also not what was handed out just before it.
+            let outcome = if abandoned.get() {
+                Outcome::Error("given up before it began".into())
+            } else {
+                let context = Context::new(self.client.clone(), &run, abandoned);
+                let span = tracing::debug_span!(target: "steersman", "reconcile", object = %run.key, reconcile_id = id.0);
+                span.in_scope(|| guarded(&self.reconcile, run, &context))
+            };
             if self.results.send(Input::Done { id, outcome, started }).is_err() {
                 return;
             }

@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::io;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread;
+use std::time::Duration;
 
 use steersman_core::controller::{self, Config, Runnable};
 use steersman_core::machine::{Machine, Outputs};
@@ -227,9 +228,7 @@ impl Loops {
                     Output::StartController(id) => self.start_controller(id),
                     Output::StartSource(id) => self.start_source(id),
                     Output::Synced => tracing::info!(target: "steersman", "every watch has synced"),
-                    Output::StopController(id, grace) => {
-                        let _ = self.inputs[id.0 as usize].send(controller::Input::Stop { grace });
-                    }
+                    Output::StopController(id, grace) => self.stop_controller(id, grace),
                     Output::StopSource(id) => self.interrupts[id.0 as usize].raise(),
                     Output::Exit(reason) => return reason,
                     _ => {}
@@ -264,6 +263,18 @@ impl Loops {
         };
         let over = Input::ControllerStopped { controller: id, unfinished: 0 };
         self.spawn(name, over, move || part.run());
+    }
+
+    /// The manager waits for nobody: a controller whose inbox is full hears of its end when there is room again.
+    fn stop_controller(&self, id: ControllerId, grace: Option<Duration>) {
+        let inbox = &self.inputs[id.0 as usize];
+        if let Err(TrySendError::Full(stop)) = inbox.try_send(controller::Input::Stop { grace }) {
+            let inbox = inbox.clone();
+            let waits = move || drop(inbox.send(stop));
+            if let Err(error) = thread::Builder::new().name("stop".into()).spawn(waits) {
+                tracing::error!(target: "steersman", %error, "no thread");
+            }
+        }
     }
 
     fn start_source(&mut self, id: WatchId) {
