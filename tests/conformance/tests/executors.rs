@@ -19,9 +19,16 @@ macro_rules! scenes {
 
 scenes! {
     sync: first_sync, add_change_delete, trigger, child_drift, nothing_runs_before_all_have_synced;
-    runs: a_change_during_a_run_is_one_more_run, never_one_key_twice_at_once, the_concurrency_limit, requeue,
-        error_backoff, a_panic_costs_one_key;
-    ending: stop_waits_for_what_runs, grace_is_limited, kill_ends_at_once, status_answers_while_reconciles_block;
+    runs: a_change_during_a_run_is_one_more_run, never_one_key_twice_at_once, children_in_several_namespaces,
+        the_concurrency_limit, requeue, error_backoff, a_panic_costs_one_key;
+    ending: stop_waits_for_what_runs, grace_is_limited, kill_ends_at_once, a_kill_after_a_stop_ends_at_once,
+        stop_while_the_network_is_silent, status_answers_while_reconciles_block;
     faults: a_delete_hidden_in_a_gap, cut_in_mid_line, server_restart, connections_die_at_random;
     unreadable: a_type_that_does_not_fit_one_object, bytes_that_are_no_object, a_line_that_is_no_event;
+}
+
+/// Only where a controller has a thread of its own.
+#[test]
+fn threads_a_mapping_that_hangs() {
+    steersman_tests::suite::ending::a_mapping_that_hangs::<steersman_tests::suite::Threads>();
 }

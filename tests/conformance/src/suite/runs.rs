@@ -4,8 +4,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use serde_json::json;
+use steersman_core::api::kinds::{CONFIGMAPS, NAMESPACES};
 use steersman_core::backoff::Policy;
-use steersman_core::controller::{Action, Builder};
+use steersman_core::controller::{Action, Builder, WatchSpec};
 
 use super::executor::Executor;
 use super::stage::{Diary, Gate, Stage, maps};
@@ -74,6 +76,70 @@ pub fn never_one_key_twice_at_once<E: Executor>() {
     }
     running.stop();
     assert_eq!(diary.twice(), Vec::<String>::new());
+}
+
+/// An owner without a namespace, whose children are in several and change at the same time, is one key: it never runs
+/// twice at once, and a change or a deletion of any child is a run.
+pub fn children_in_several_namespaces<E: Executor>() {
+    const CHANGES: u64 = 15;
+    let stage = Stage::from_env();
+    let ask = |method: &str, path: &str, body: serde_json::Value| {
+        let (status, answer) = stage.server.ask(method, path, Some(&body).filter(|b| !b.is_null()));
+        assert!((200..300).contains(&status), "{method} {path}: {status} {answer}");
+        answer
+    };
+    let namespace = |name: &str, label: &str| {
+        let body = json!({"metadata": {"name": name, "labels": {label: "yes"}}});
+        ask("POST", "/api/v1/namespaces", body)["metadata"]["uid"].clone()
+    };
+    let uid = namespace("owner", "owners");
+    namespace("bystander", "owners");
+    let owner =
+        json!({"apiVersion": "v1", "kind": "Namespace", "name": "owner", "uid": uid, "controller": true});
+    let places = ["x", "y", "z"];
+    let children = |place: &str| format!("/api/v1/namespaces/{place}/configmaps");
+    for place in places {
+        namespace(place, "places");
+        let metadata = json!({"name": "child", "labels": {"of": "owner"}, "ownerReferences": [owner]});
+        ask("POST", &children(place), json!({"metadata": metadata}));
+    }
+    let diary = Diary::default();
+    let work = diary.and(|_, cx| {
+        assert_eq!(cx.key.namespace(), None);
+        std::thread::park_timeout(Duration::from_millis(3));
+        Ok(Action::await_change())
+    });
+    let owners = WatchSpec::all(NAMESPACES).labels("owners=yes");
+    let owned = WatchSpec::all(CONFIGMAPS).labels("of=owner");
+    let running = stage.run::<E>(Builder::of(owners).owns(owned).concurrency(8), work);
+    running.ready();
+    std::thread::scope(|scope| {
+        for place in places {
+            let (ask, children) = (&ask, &children);
+            scope.spawn(move || {
+                for n in 0..CHANGES {
+                    let body = json!({"data": {"n": n.to_string()}});
+                    ask("PATCH", &format!("{}/child", children(place)), body);
+                }
+            });
+        }
+    });
+    let settled = |changes: u64| {
+        running.until("everything is seen and done", |s| {
+            let c = &s.controllers[0];
+            c.sources[1].changes == changes && (c.running, c.queued, c.waiting) == (0, 0, 0)
+        });
+        diary.of("owner").len()
+    };
+    // Three were there from the start.
+    let all = 3 * (CHANGES + 1);
+    let runs = settled(all);
+    ask("PATCH", &format!("{}/child", children("y")), json!({"data": {"n": "end"}}));
+    assert_eq!(settled(all + 1), runs + 1);
+    ask("DELETE", &format!("{}/child", children("z")), serde_json::Value::Null);
+    assert_eq!(settled(all + 2), runs + 2);
+    running.stop();
+    assert_eq!((diary.twice(), diary.of("bystander").len()), (Vec::<String>::new(), 1));
 }
 
 /// As many keys run at once as are allowed, and no more.
