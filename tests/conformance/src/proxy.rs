@@ -326,16 +326,15 @@ fn spawn_acceptor(shared: &Arc<Shared>, listener: TcpListener) -> JoinHandle<()>
     let shared = Arc::clone(shared);
     thread::spawn(move || {
         while let Ok((client, _)) = listener.accept() {
-            let (upstream, faults) = {
+            let upstream = {
                 let mut state = shared.lock();
                 if !state.listening {
                     return;
                 }
                 state.stats.accepted += 1;
-                let faults = state.once.pop_front().unwrap_or(state.default);
-                (state.upstream, faults)
+                state.upstream
             };
-            if serve(&shared, client, upstream, faults).is_err() {
+            if serve(&shared, client, upstream).is_err() {
                 shared.lock().stats.upstream_failed += 1;
             }
             shared.changed.notify_all();
@@ -343,7 +342,7 @@ fn spawn_acceptor(shared: &Arc<Shared>, listener: TcpListener) -> JoinHandle<()>
     })
 }
 
-fn serve(shared: &Arc<Shared>, client: TcpStream, upstream: SocketAddr, faults: Faults) -> io::Result<()> {
+fn serve(shared: &Arc<Shared>, client: TcpStream, upstream: SocketAddr) -> io::Result<()> {
     let server = TcpStream::connect_timeout(&upstream, Duration::from_secs(5))?;
     for stream in [&client, &server] {
         stream.set_nodelay(true)?;
@@ -354,6 +353,8 @@ fn serve(shared: &Arc<Shared>, client: TcpStream, upstream: SocketAddr, faults: 
         let mut state = shared.lock();
         let id = state.next_id;
         state.next_id += 1;
+        // Chosen as it is listed: chosen before, a `heal` in between would miss it, and it would be held for ever.
+        let faults = state.once.pop_front().unwrap_or(state.default);
         state.live.insert(id, Live { faults, client, server, pumps: 2 });
         id
     };
