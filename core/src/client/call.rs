@@ -349,11 +349,8 @@ impl<R: Answer> Call<R> {
 
     fn take(&mut self, now: Time, output: exchange::Output, out: &mut Outputs<CallOutput<R>>) {
         use exchange::Output as O;
-        let output = match Effect::try_from(output) {
-            Ok(effect) => return out.push(CallOutput::Effect(effect)),
-            Err(output) => output,
-        };
         match (output, &mut self.state) {
+            (O::Effect(effect), _) => out.push(CallOutput::Effect(effect)),
             (O::Head(head), State::Running(collected)) => collected.head = Some(head),
             (O::Body(piece), State::Running(collected)) => {
                 let limit = if collected.success() { self.body_limit } else { limits::ERROR_BODY_BYTES };

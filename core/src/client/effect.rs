@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 
-use super::{Bytes, Output};
+use super::Bytes;
 use crate::config::FileError;
 use crate::machine::Machine;
 use crate::net::{ConnId, NetEvent};
@@ -43,22 +43,6 @@ pub enum Effect {
         /// Its path.
         path: Arc<str>,
     },
-}
-
-/// The effect in an output of an exchange, or the output back if it is something else.
-impl TryFrom<Output> for Effect {
-    type Error = Output;
-
-    fn try_from(output: Output) -> Result<Self, Output> {
-        Ok(match output {
-            Output::Connect { conn, may_reuse } => Self::Connect { conn, may_reuse },
-            Output::Write { conn, bytes } => Self::Write { conn, bytes },
-            Output::Close { conn } => Self::Close { conn },
-            Output::Release { conn } => Self::Release { conn },
-            Output::ReadFile { path } => Self::ReadFile { path },
-            other => return Err(other),
-        })
-    }
 }
 
 /// What an executor tells a machine that works over connections.

@@ -12,7 +12,7 @@ use core::fmt;
 use core::mem;
 use core::time::Duration;
 
-use super::{Endpoint, ExchangeError, ExchangeErrorKind as Kind, IDLE_AGE};
+use super::{Effect, Endpoint, ExchangeError, ExchangeErrorKind as Kind, IDLE_AGE};
 use crate::api::Request;
 use crate::auth::{Authenticator, Ready};
 use crate::config::{FileError, Secret};
@@ -154,41 +154,12 @@ pub enum Input<'a> {
 
 /// What an exchange asks for or tells.
 ///
-/// Each connection ends once: with `Close`, with `Release`, or with the executor's own `ConnectFailed`. One answer is
-/// `Head`, any number of `Body`, then `End`; `Failed` may come at any point instead of the rest.
+/// One answer is `Head`, any number of `Body`, then `End`; `Failed` may come at any point instead of the rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Output {
-    /// Make a connection and report it under this name.
-    Connect {
-        /// Its name.
-        conn: ConnId,
-        /// Whether one from the pool will do.
-        may_reuse: bool,
-    },
-    /// Write these bytes, all of them, in order.
-    Write {
-        /// Where.
-        conn: ConnId,
-        /// What; it holds credentials.
-        bytes: Bytes,
-    },
-    /// Close this connection; whatever is still reported of it is ignored.
-    Close {
-        /// Which.
-        conn: ConnId,
-    },
-    /// This connection is healthy and no longer needed: a pool may have it. Close it instead if not all that was asked to
-    /// be written has been.
-    Release {
-        /// Which.
-        conn: ConnId,
-    },
-    /// Read this file.
-    ReadFile {
-        /// Its path.
-        path: Arc<str>,
-    },
+    /// Something to do with its connection, or a file.
+    Effect(Effect),
     /// The head of the answer, whatever its status.
     Head(ResponseHead),
     /// Bytes of the body of the answer.
@@ -229,7 +200,7 @@ pub struct Stats {
 /// ```
 /// use std::sync::Arc;
 /// use steersman_core::auth::Authenticator;
-/// use steersman_core::client::{Endpoint, Exchange, Input, Outgoing, Output};
+/// use steersman_core::client::{Effect, Endpoint, Exchange, Input, Outgoing, Output};
 /// use steersman_core::config::{Cluster, Config};
 /// use steersman_core::machine::{Machine, Outputs};
 /// use steersman_core::net::{ConnId, NetEvent};
@@ -240,9 +211,9 @@ pub struct Stats {
 /// let (t, mut out) = (Time::ZERO, Outputs::new());
 /// exchange.handle(t, Input::Send(Box::new(Outgoing::get("/version"))), &mut out);
 /// let conn = ConnId(1);
-/// assert_eq!(out.drain().next(), Some(Output::Connect { conn, may_reuse: true }));
+/// assert_eq!(out.drain().next(), Some(Output::Effect(Effect::Connect { conn, may_reuse: true })));
 /// exchange.handle(t, Input::Net { conn, event: NetEvent::Connected { reused: false } }, &mut out);
-/// assert!(matches!(out.drain().next(), Some(Output::Write { .. })));
+/// assert!(matches!(out.drain().next(), Some(Output::Effect(Effect::Write { .. }))));
 /// let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
 /// exchange.handle(t, Input::Net { conn, event: NetEvent::Received(answer) }, &mut out);
 /// assert!(matches!(out.drain().next(), Some(Output::Head(head)) if head.status == 200));
@@ -314,7 +285,7 @@ impl Machine for Exchange {
             Input::File { path, result } => self.file(now, path, result, out),
             Input::Abort => {
                 if let Some(conn) = self.conn() {
-                    out.push(Output::Close { conn });
+                    out.push(Output::Effect(Effect::Close { conn }));
                 }
                 self.state = State::Idle(None);
             }
@@ -396,7 +367,7 @@ impl Exchange {
 
     fn fail(&mut self, kind: Kind, message: String, out: &mut Outputs<Output>) {
         if let Some(conn) = self.conn() {
-            out.push(Output::Close { conn });
+            out.push(Output::Effect(Effect::Close { conn }));
         }
         self.state = State::Idle(None);
         out.push(Output::Failed(ExchangeError { kind, message }));
@@ -414,7 +385,7 @@ impl Exchange {
         match self.auth.ready(now) {
             Ready::Send(authorization) => self.begin(now, *outgoing, authorization, kept, out),
             Ready::Read(path) => {
-                out.push(Output::ReadFile { path: path.clone() });
+                out.push(Output::Effect(Effect::ReadFile { path: path.clone() }));
                 self.state = State::Credential { outgoing, path, kept, until: now + CREDENTIAL };
             }
         }
@@ -482,7 +453,7 @@ impl Exchange {
         match kept {
             Some(kept) if now.since(kept.since) < IDLE_AGE => self.write(now, job, kept.conn, true, out),
             Some(kept) => {
-                out.push(Output::Close { conn: kept.conn });
+                out.push(Output::Effect(Effect::Close { conn: kept.conn }));
                 self.connect(now, job, out);
             }
             None => self.connect(now, job, out),
@@ -493,7 +464,7 @@ impl Exchange {
         self.last_conn += 1;
         self.stats.connects += 1;
         let conn = ConnId(self.last_conn);
-        out.push(Output::Connect { conn, may_reuse: !job.keep && !job.stale });
+        out.push(Output::Effect(Effect::Connect { conn, may_reuse: !job.keep && !job.stale }));
         let until = now + job.timeouts.connect;
         self.state = State::Connecting { job, conn, until };
     }
@@ -502,7 +473,7 @@ impl Exchange {
         // The bytes are needed again only where they may be sent again.
         let again = reused && job.idempotent && !job.stale;
         let bytes = if again { job.bytes.clone() } else { Bytes(mem::take(&mut job.bytes.0)) };
-        out.push(Output::Write { conn, bytes });
+        out.push(Output::Effect(Effect::Write { conn, bytes }));
         let context = ResponseContext { method_is_head: job.head_method };
         self.state = State::Answer {
             conn,
@@ -524,7 +495,7 @@ impl Exchange {
             (State::Idle(kept) | State::Credential { kept, .. }, event) => {
                 if let NetEvent::Received(_) | NetEvent::Eof | NetEvent::Broken(_) = event {
                     *kept = None;
-                    out.push(Output::Close { conn });
+                    out.push(Output::Effect(Effect::Close { conn }));
                 } else {
                     self.stats.ignored += 1;
                 }
@@ -574,7 +545,7 @@ impl Exchange {
     fn lost(&mut self, now: Time, why: &str, out: &mut Outputs<Output>) {
         match mem::replace(&mut self.state, State::Idle(None)) {
             State::Answer { mut job, conn, reused: true, .. } if job.idempotent && !job.stale => {
-                out.push(Output::Close { conn });
+                out.push(Output::Effect(Effect::Close { conn }));
                 job.stale = true;
                 self.stats.stale += 1;
                 self.connect(now, job, out);
@@ -625,11 +596,11 @@ impl Exchange {
     fn end(&mut self, now: Time, reusable: bool, out: &mut Outputs<Output>) {
         if let State::Answer { job, conn, .. } = mem::replace(&mut self.state, State::Idle(None)) {
             if !reusable {
-                out.push(Output::Close { conn });
+                out.push(Output::Effect(Effect::Close { conn }));
             } else if job.keep {
                 self.state = State::Idle(Some(Kept { conn, since: now }));
             } else {
-                out.push(Output::Release { conn });
+                out.push(Output::Effect(Effect::Release { conn }));
             }
         }
         out.push(Output::End);

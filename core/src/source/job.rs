@@ -1,5 +1,6 @@
 //! A run of raw frames or items, to be decoded by as many cores as the executor wants to give.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
 
@@ -27,7 +28,7 @@ pub struct DecodeJob {
     pub(super) request: ReqId,
     pub(super) received: Time,
     pub(super) run: Run,
-    pub(super) decoding: Decoding,
+    pub(super) decoding: Arc<Decoding>,
 }
 
 /// A part of the answer.

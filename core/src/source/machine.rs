@@ -101,6 +101,8 @@ pub enum Output {
 pub struct Source {
     watch: WatchSpec,
     api: Api<Object>,
+    /// The path of its lists, for people.
+    path: String,
     options: Options,
     object: ObjectOptions,
     clock: Clock,
@@ -125,7 +127,7 @@ pub struct Source {
 
 struct Current {
     id: ReqId,
-    list: bool,
+    decoding: Arc<Decoding>,
     reading: Reading,
     /// Raw pieces that are collected for a job.
     run: Run,
@@ -161,6 +163,7 @@ impl Source {
         let mut object = ObjectOptions::of(&watch.resource);
         object.strip_managed_fields = options.strip_managed_fields;
         Self {
+            path: api.list(&ListParams::default()).path_and_query,
             api,
             object,
             clock: Clock::default(),
@@ -186,7 +189,7 @@ impl Source {
     pub fn status(&self) -> SourceStatus {
         SourceStatus {
             watch: self.watch.clone(),
-            path: self.api.list(&ListParams::default()).path_and_query,
+            path: self.path.clone(),
             watcher: self.watcher.status(),
             objects: self.store.len(),
             stale: self.store.stale(),
@@ -238,9 +241,9 @@ impl Source {
                 self.hear_watcher(now, out);
             } else if !self.from_exchange.is_empty() {
                 for output in self.from_exchange.drain() {
-                    match Effect::try_from(output) {
-                        Ok(effect) => out.push(Output::Effect(effect)),
-                        Err(answer) => self.answers.push_back(answer),
+                    match output {
+                        client::Output::Effect(effect) => out.push(Output::Effect(effect)),
+                        answer => self.answers.push_back(answer),
                     }
                 }
             } else if self.decoding {
@@ -259,7 +262,8 @@ impl Source {
             match output {
                 watcher::Output::Request(id, ask) => {
                     let list = matches!(ask, Ask::List { .. });
-                    self.current = Some(Current { id, list, reading: Reading::Head, run: Run::new() });
+                    let decoding = Arc::new(Decoding { list, options: self.object.clone() });
+                    self.current = Some(Current { id, decoding, reading: Reading::Head, run: Run::new() });
                     let outgoing = Box::new(self.request(&ask));
                     self.exchange.handle(now, client::Input::Send(outgoing), &mut self.from_exchange);
                 }
@@ -293,16 +297,18 @@ impl Source {
         let Some(mut current) = self.current.take() else { return };
         let id = current.id;
         match answer {
-            client::Output::Head(head) => match Reading::of(head, current.list, self.options.max_item) {
-                Ok(reading) => {
-                    if !matches!(reading, Reading::Refusal { .. }) {
-                        self.tell(now, watcher::Input::Opened(id));
+            client::Output::Head(head) => {
+                match Reading::of(head, current.decoding.list, self.options.max_item) {
+                    Ok(reading) => {
+                        if !matches!(reading, Reading::Refusal { .. }) {
+                            self.tell(now, watcher::Input::Opened(id));
+                        }
+                        current.reading = reading;
+                        self.current = Some(current);
                     }
-                    current.reading = reading;
-                    self.current = Some(current);
+                    Err(error) => self.give_up(now, id, CloseReason::Protocol(error)),
                 }
-                Err(error) => self.give_up(now, id, CloseReason::Protocol(error)),
-            },
+            }
             client::Output::Body(bytes) => {
                 self.tell(now, watcher::Input::Progress(id));
                 self.body(now, current, &bytes, out);
@@ -349,7 +355,7 @@ impl Source {
         last: bool,
         out: &mut Outputs<Output>,
     ) -> Pieces {
-        let decoding = Decoding { list: current.list, options: self.object.clone() };
+        let decoding = Arc::clone(&current.decoding);
         let input = &mut bytes;
         loop {
             let piece = match &mut current.reading {
@@ -386,7 +392,7 @@ impl Source {
                 run,
                 decoding,
             })));
-        } else if last || !current.list {
+        } else if last || !decoding.list {
             // Objects of a list may wait for more; nobody sees them before the list is whole.
             let run = mem::take(&mut current.run);
             for piece in run.all().iter() {
@@ -476,12 +482,13 @@ impl Source {
         if self.changes.is_empty() && (synced, version) == (self.told.0, &*self.told.1) {
             return;
         }
-        self.told = (synced, Arc::from(version));
+        let view = self.store.snapshot();
+        self.told = (synced, view.shared_resource_version());
         out.push(Output::Delta(Delta {
             changes: mem::take(&mut self.changes).into(),
-            view: self.store.snapshot(),
+            view,
             synced,
-            resource_version: self.told.1.clone(),
+            resource_version: Arc::clone(&self.told.1),
             received: self.received,
         }));
     }

@@ -15,7 +15,7 @@ use crate::wire::http::ResponseHead;
 use crate::wire::list::ListSplitter;
 
 /// How the pieces of a body become objects.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Decoding {
     pub(super) list: bool,
     pub(super) options: ObjectOptions,

@@ -36,13 +36,15 @@ impl Rig {
         let outputs: Vec<_> = self.out.drain().collect();
         for output in &outputs {
             match output {
-                Output::Connect { conn, .. } => {
+                Output::Effect(Effect::Connect { conn, .. }) => {
                     assert!(conn.0 > self.last, "{conn:?} was used before");
                     self.last = conn.0;
                     self.open.insert(*conn);
                 }
-                Output::Write { conn, .. } => assert!(self.open.contains(conn), "write to {conn:?}"),
-                Output::Close { conn } | Output::Release { conn } => {
+                Output::Effect(Effect::Write { conn, .. }) => {
+                    assert!(self.open.contains(conn), "write to {conn:?}")
+                }
+                Output::Effect(Effect::Close { conn } | Effect::Release { conn }) => {
                     assert!(self.open.remove(conn), "{conn:?} ends twice");
                 }
                 _ => {}
@@ -81,11 +83,11 @@ impl Rig {
 }
 
 fn connect(conn: u64, may_reuse: bool) -> Output {
-    Output::Connect { conn: ConnId(conn), may_reuse }
+    Output::Effect(Effect::Connect { conn: ConnId(conn), may_reuse })
 }
 
 fn close(conn: u64) -> Output {
-    Output::Close { conn: ConnId(conn) }
+    Output::Effect(Effect::Close { conn: ConnId(conn) })
 }
 
 fn post() -> Outgoing {
@@ -111,8 +113,8 @@ fn failed(outputs: &[Output]) -> &ExchangeError {
 }
 
 fn written(outputs: &[Output]) -> String {
-    match outputs.iter().find(|o| matches!(o, Output::Write { .. })) {
-        Some(Output::Write { bytes, .. }) => String::from_utf8(bytes.0.clone()).unwrap(),
+    match outputs.iter().find(|o| matches!(o, Output::Effect(Effect::Write { .. }))) {
+        Some(Output::Effect(Effect::Write { bytes, .. })) => String::from_utf8(bytes.0.clone()).unwrap(),
         _ => panic!("nothing written: {outputs:?}"),
     }
 }
@@ -136,7 +138,7 @@ fn the_request_on_the_wire() {
     assert!(!format!("{outputs:?} {:?}", rig.exchange).contains("hunter2"));
     let outputs = rig.net(1, 1, NetEvent::Received(OK));
     assert!(
-        matches!(&outputs[..], [Output::Head(h), Output::Body(b), Output::Release { conn: ConnId(1) }, Output::End]
+        matches!(&outputs[..], [Output::Head(h), Output::Body(b), Output::Effect(Effect::Release { conn: ConnId(1) }), Output::End]
         if h.status == 200 && b == b"{}")
     );
     // The caller's own credentials win.
@@ -205,7 +207,7 @@ fn a_token_file_is_read_before_the_request_and_again_after_401() {
     let mut config = config();
     config.credentials.bearer = Bearer::File("/t".into());
     let mut rig = Rig::new(&config);
-    let read = || [Output::ReadFile { path: "/t".into() }];
+    let read = || [Output::Effect(Effect::ReadFile { path: "/t".into() })];
     assert_eq!(rig.send(0, kept("/")), read());
     assert_eq!(
         rig.exchange.next_deadline(),
@@ -303,7 +305,7 @@ fn a_kept_connection() {
     rig.net(123, 5, NetEvent::Received(OK));
     rig.send(124, Outgoing::get("/f"));
     let outputs = rig.net(124, 5, NetEvent::Received(OK));
-    assert_eq!(outputs[2..], [Output::Release { conn: ConnId(5) }, Output::End]);
+    assert_eq!(outputs[2..], [Output::Effect(Effect::Release { conn: ConnId(5) }), Output::End]);
     // Abort takes an idle one too.
     rig.send(125, kept("/g"));
     rig.net(125, 6, FRESH);
@@ -388,7 +390,7 @@ fn summary(outputs: &[Output]) -> (Vec<u16>, Vec<u8>, Vec<String>) {
         match output {
             Output::Head(h) => heads.push(h.status),
             Output::Body(b) => body.extend_from_slice(b),
-            Output::Write { .. } => {}
+            Output::Effect(Effect::Write { .. }) => {}
             other => end.push(format!("{other:?}")),
         }
     }
