@@ -51,6 +51,7 @@ pub struct RealApi {
     options: Options,
     port: u16,
     etcd_port: u16,
+    peer_port: u16,
     ca_pem: String,
     etcd: Option<Child>,
     api: Option<Child>,
@@ -78,7 +79,7 @@ impl RealApi {
     /// Starts one in a directory of its own and waits until it is ready.
     ///
     /// # Errors
-    /// When the programs cannot be built or started, or are not ready within a minute.
+    /// When the programs cannot be built or started, or are not ready within three minutes: on an idle machine they take three seconds.
     pub fn start(options: Options) -> Result<Self, String> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let bin = build()?;
@@ -90,15 +91,25 @@ impl RealApi {
         drop(fs::remove_dir_all(&dir));
         fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
         let ca_pem = write_credentials(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
-        let mut server =
-            Self { dir, bin, options, port: 0, etcd_port: 0, ca_pem, etcd: None, api: None, manager: None };
+        let mut server = Self {
+            dir,
+            bin,
+            options,
+            port: 0,
+            etcd_port: 0,
+            peer_port: 0,
+            ca_pem,
+            etcd: None,
+            api: None,
+            manager: None,
+        };
         let mut last = String::new();
         for _ in 0..3 {
             // A free port may be taken by another process before the server binds it: then once more with others.
             let ports = free_ports(3).map_err(|e| e.to_string())?;
-            (server.port, server.etcd_port) = (ports[0], ports[1]);
+            (server.port, server.etcd_port, server.peer_port) = (ports[0], ports[1], ports[2]);
             server.write_kubeconfigs().map_err(|e| e.to_string())?;
-            server.start_etcd(ports[2])?;
+            server.start_etcd()?;
             match server.start_api() {
                 Ok(()) => {
                     if server.options.controllers {
@@ -158,26 +169,109 @@ impl RealApi {
         kill(&mut self.api);
     }
 
-    /// Makes etcd forget every older version, and restarts the API server, whose watch cache would still know them.
+    /// Kills etcd; the API server lives on without its data until [`RealApi::revive_etcd`].
+    pub fn kill_etcd(&mut self) {
+        kill(&mut self.etcd);
+    }
+
+    /// Starts etcd again, on the same port with the data that lie there, and waits until it answers.
+    ///
+    /// # Errors
+    /// When it does not come back within twenty seconds.
+    pub fn revive_etcd(&mut self) -> Result<(), String> {
+        self.start_etcd()?;
+        let end = Instant::now() + Duration::from_secs(20);
+        loop {
+            match self.etcd_revision() {
+                Ok(_) => return Ok(()),
+                Err(e) if Instant::now() > end => return Err(e),
+                Err(_) => pause(Duration::from_millis(20)),
+            }
+        }
+    }
+
+    /// Copies the data of etcd, which is away for a moment, as for a backup. Gives what [`RealApi::restore`] takes.
+    ///
+    /// # Errors
+    /// When they cannot be copied, or etcd does not come back.
+    pub fn back_up(&mut self) -> Result<PathBuf, String> {
+        let copy = self.dir.join("backup");
+        kill(&mut self.etcd);
+        drop(fs::remove_dir_all(&copy));
+        copy_dir(&self.dir.join("etcd"), &copy).map_err(|e| format!("{}: {e}", copy.display()))?;
+        self.revive_etcd()?;
+        Ok(copy)
+    }
+
+    /// Ends both, puts older data in the place of the present ones, and starts both again, as an administrator would after
+    /// a disaster. What was written since the backup never was.
+    ///
+    /// # Errors
+    /// When the data cannot be copied, or a server does not come back.
+    pub fn restore(&mut self, backup: &Path) -> Result<(), String> {
+        kill(&mut self.api);
+        kill(&mut self.etcd);
+        let data = self.dir.join("etcd");
+        drop(fs::remove_dir_all(&data));
+        copy_dir(backup, &data).map_err(|e| format!("{}: {e}", data.display()))?;
+        self.revive_etcd()?;
+        self.start_api()
+    }
+
+    /// Makes etcd forget every version before now, and restarts the API server, whose watch cache would still know them.
     /// A watch from any version before now is then answered with 410.
     ///
     /// # Errors
     /// When etcd does not answer or the API server does not come back.
     pub fn compact(&mut self) -> Result<(), String> {
-        let etcd = Client::plain((Ipv4Addr::LOCALHOST, self.etcd_port).into());
-        let post = |path: &str, body: serde_json::Value| {
-            let answer = etcd
-                .send("POST", path, &[], Some(body.to_string().as_bytes()), Duration::from_secs(20))
-                .map_err(|e| format!("etcd {path}: {e}"))?;
-            match answer.status {
-                200 => Ok(answer.json()),
-                code => Err(format!("etcd {path}: {code} {}", String::from_utf8_lossy(&answer.body))),
-            }
-        };
-        let now = post("/v3/kv/range", json!({ "key": BASE64.encode("none") }))?;
-        let revision = now["header"]["revision"].as_str().unwrap_or_default().to_owned();
-        post("/v3/kv/compaction", json!({ "revision": revision, "physical": true }))?;
+        self.compact_etcd()?;
         self.restart()
+    }
+
+    /// Makes etcd forget every version before now. The API server goes on; what its watch cache holds it still knows, so
+    /// this alone makes a difference where there is none (`--watch-cache=false`).
+    ///
+    /// # Errors
+    /// When etcd does not answer.
+    pub fn compact_etcd(&self) -> Result<(), String> {
+        let revision = self.etcd_revision()?;
+        self.ask_etcd("/v3/kv/compaction", &json!({ "revision": revision, "physical": true })).map(drop)
+    }
+
+    /// Writes `n` times something of no meaning into etcd, so that its revision, which all versions come from, is so much higher.
+    ///
+    /// # Errors
+    /// When etcd does not answer.
+    pub fn advance_etcd(&self, n: usize) -> Result<(), String> {
+        let put = json!({ "key": BASE64.encode("none"), "value": "" });
+        (0..n).try_for_each(|_| self.ask_etcd("/v3/kv/put", &put).map(drop))
+    }
+
+    fn etcd_revision(&self) -> Result<String, String> {
+        let now = self.ask_etcd("/v3/kv/range", &json!({ "key": BASE64.encode("none") }))?;
+        Ok(now["header"]["revision"].as_str().unwrap_or_default().to_owned())
+    }
+
+    fn ask_etcd(&self, path: &str, body: &serde_json::Value) -> Result<serde_json::Value, String> {
+        let etcd = Client::plain((Ipv4Addr::LOCALHOST, self.etcd_port).into());
+        let answer = etcd
+            .send("POST", path, &[], Some(body.to_string().as_bytes()), Duration::from_secs(20))
+            .map_err(|e| format!("etcd {path}: {e}"))?;
+        match answer.status {
+            200 => Ok(answer.json()),
+            code => Err(format!("etcd {path}: {code} {}", String::from_utf8_lossy(&answer.body))),
+        }
+    }
+
+    /// A kubeconfig that goes to another address, as through a proxy, with this token.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn kubeconfig_at(&self, addr: SocketAddr, token: &str) -> io::Result<PathBuf> {
+        let file = self.dir.join(format!("kubeconfig.at-{}", addr.port()));
+        let ca = self.dir.join("ca.crt").display().to_string();
+        fs::write(&file, kubeconfig(&format!("https://{addr}"), &ca, &format!("{{token: {token}}}")))?;
+        Ok(file)
     }
 
     fn write_kubeconfigs(&self) -> io::Result<()> {
@@ -196,9 +290,9 @@ impl RealApi {
         Ok(())
     }
 
-    fn start_etcd(&mut self, peer_port: u16) -> Result<(), String> {
+    fn start_etcd(&mut self) -> Result<(), String> {
         let (client, peer) =
-            (format!("http://127.0.0.1:{}", self.etcd_port), format!("http://127.0.0.1:{peer_port}"));
+            (format!("http://127.0.0.1:{}", self.etcd_port), format!("http://127.0.0.1:{}", self.peer_port));
         self.etcd = Some(self.spawn(
             "etcd",
             &[
@@ -239,7 +333,7 @@ impl RealApi {
         flags.extend(self.options.flags.iter().cloned());
         let mut child = self.spawn("kube-apiserver", &flags)?;
         let client = self.client();
-        let end = Instant::now() + Duration::from_secs(60);
+        let end = Instant::now() + Duration::from_secs(180);
         loop {
             let answer = client.send("GET", "/readyz", &[], None, Duration::from_secs(5));
             if answer.is_ok_and(|a| a.status == 200) {
@@ -326,6 +420,20 @@ pub fn kubeconfig(server: &str, ca_file: &str, user: &str) -> String {
          clusters: [{{name: test, cluster: {{server: \"{server}\", certificate-authority: {ca_file}}}}}]\n\
          users: [{{name: me, user: {user}}}]\n"
     )
+}
+
+fn copy_dir(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_dir(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
 }
 
 fn free_ports(n: usize) -> io::Result<Vec<u16>> {
