@@ -8,19 +8,29 @@ use steersman_core::api::{Answer, FromObject, Request};
 use steersman_core::backoff::Policy;
 use steersman_core::client::Error;
 use steersman_core::config;
-use steersman_core::controller::{Action, Builder};
+use steersman_core::controller::{Action, Builder, Context, SourceId};
 use steersman_core::manager::status::ManagerStatus;
 use steersman_core::manager::{self, ExitReason};
-use steersman_core::object::Key;
+use steersman_core::object::{Key, Object};
 use steersman_core::source::Options;
+use steersman_core::store::Snapshot;
 
 /// What a scene's reconcile is told besides its object.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Cx {
     /// The object's key.
     pub key: Key,
     /// 1 for the first try.
     pub attempt: u32,
+    /// What the primary source had seen when the run began.
+    pub view: Snapshot<Object>,
+}
+
+impl Cx {
+    fn of<C>(cx: &Context<C>) -> Self {
+        let view = cx.view(SourceId::PRIMARY).cloned().unwrap_or_default();
+        Self { key: cx.key().clone(), attempt: cx.attempt(), view }
+    }
 }
 
 /// A scene's reconcile: blocking, whatever the executor.
@@ -118,9 +128,9 @@ impl Executor for Threads {
         controller: Builder<K>,
         work: Work<K>,
     ) -> Self::Manager {
-        manager.controller(controller.run(move |object: Arc<K>, cx: &steersman_threads::Context| {
-            work(&object, &Cx { key: cx.key().clone(), attempt: cx.attempt() })
-        }))
+        manager.controller(
+            controller.run(move |object: Arc<K>, cx: &steersman_threads::Context| work(&object, &Cx::of(cx))),
+        )
     }
 
     fn start(manager: Self::Manager) -> Result<Self::Handle, String> {
@@ -177,7 +187,7 @@ impl Executor for Smol {
     ) -> Self::Manager {
         manager.controller(controller.run(move |object: Arc<K>, cx: steersman_smol::Context| {
             let work = Arc::clone(&work);
-            let told = Cx { key: cx.key().clone(), attempt: cx.attempt() };
+            let told = Cx::of(&cx);
             async move { smol::unblock(move || work(&object, &told)).await }
         }))
     }

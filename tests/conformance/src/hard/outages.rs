@@ -1,0 +1,98 @@
+//! Servers that die and come back, with the same data or with older ones.
+
+use std::time::{Duration, Instant};
+
+use super::{How, Scene, Subject, until_within};
+
+const SILENT: &str = "watch is silent, asking";
+const WENT_BACK: &str = "the server went back in time, starting anew";
+
+/// The API server is killed and started again on the same port, while somebody writes before, during (in vain) and after.
+pub fn the_api_server() {
+    let mut scene = Scene::new("the API server dies", &[]);
+    let writer = scene.write(40);
+    scene.follow(How::straight());
+    scene.each(|s| s.ready());
+    for _ in 0..2 {
+        writer.writes(30);
+        scene.api.kill_api();
+        scene.each(|s| {
+            let refused = |s: &Subject| s.told("failed").iter().any(|n| n.rest.contains("refused"));
+            s.until("it finds nobody there", refused);
+        });
+        writer.fails(3);
+        scene.api.restart().unwrap_or_else(|e| panic!("{e}"));
+        writer.writes(30);
+    }
+    scene.finish(writer);
+}
+
+/// etcd is killed under a living API server, and comes back.
+pub fn etcd() {
+    etcd_dies("etcd dies", &[]);
+}
+
+/// The same where every watch is etcd's own.
+pub fn etcd_without_a_cache() {
+    etcd_dies("etcd dies, no cache", &["--watch-cache=false"]);
+}
+
+fn etcd_dies(name: &'static str, flags: &[&str]) {
+    let mut scene = Scene::new(name, flags);
+    let writer = scene.write(41);
+    scene.follow(How::through_lenses());
+    scene.each(|s| s.ready());
+    scene.api.kill_etcd();
+    writer.fails(2);
+    // Who was connected may not notice; who comes now does.
+    scene.each(|s| assert_eq!(s.lens().cut(), 1, "{}", s.name));
+    writer.fails(1);
+    scene.api.revive_etcd().unwrap_or_else(|e| panic!("{e}"));
+    writer.writes(60);
+    scene.finish(writer);
+}
+
+/// Both end, and etcd comes back with older data, as from a backup. The watches go on from a version that the server has not
+/// reached, and hear nothing: a real server says neither that nor anything else. The probe finds it, within three minutes
+/// with default settings (`STEERSMAN_PATIENT=1`), and the state is set back with a loud word.
+pub fn older_data() {
+    let patient = std::env::var_os("STEERSMAN_PATIENT").is_some();
+    let mut scene = Scene::new("older data", &[]);
+    let writer = scene.write(42);
+    let mut how = How::straight();
+    if !patient {
+        how.settings = |o| {
+            o.watcher.idle = Duration::from_secs(3);
+            o.watcher.idle_after_bookmark = Duration::from_secs(3);
+        };
+    }
+    scene.follow(how);
+    scene.each(|s| s.ready());
+    writer.hold();
+    let backup = scene.api.back_up().unwrap_or_else(|e| panic!("{e}"));
+    writer.go_on();
+    writer.writes(60);
+    writer.hold();
+    // So far that the restored server does not catch up by the few writes of its own.
+    scene.api.advance_etcd(500).unwrap_or_else(|e| panic!("{e}"));
+    scene.settle();
+    scene.each(|s| assert!(s.told(WENT_BACK).is_empty(), "{:?}", s.told("")));
+    scene.each(|s| s.expect_set_back());
+    scene.api.restore(&backup).unwrap_or_else(|e| panic!("{e}"));
+    let began = Instant::now();
+    let limit = if patient { Duration::from_secs(180) } else { super::LIMIT };
+    scene.each(|s| {
+        until_within(
+            limit,
+            "it is found out",
+            || s.state(),
+            || (!s.told(WENT_BACK).is_empty()).then_some(()),
+        );
+        println!("{}: found out after {:.1} s", s.name, began.elapsed().as_secs_f32());
+        assert!(!s.told(SILENT).is_empty(), "{:?}", s.told(""));
+    });
+    scene.settle();
+    writer.go_on();
+    writer.writes(40);
+    scene.finish(writer);
+}
