@@ -1,0 +1,199 @@
+//! The command line; small enough to need no library.
+
+use crate::peer::Peer;
+use crate::pods::Pods;
+use crate::server;
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Args {
+    /// The events of a watch instead of a first state alone.
+    pub watch: bool,
+    pub objects: u64,
+    pub size: usize,
+    /// Pods a page; 0 for one response.
+    pub page_size: u64,
+    pub streaming: bool,
+    pub gzip: bool,
+    pub events: u64,
+    /// Events a second; 0 for as fast as they are taken.
+    pub rate: u64,
+    pub runs: usize,
+    pub seed: u64,
+    pub executors: Vec<String>,
+    pub peers: Vec<Peer>,
+    /// Where the figures of every run go.
+    pub json: Option<String>,
+    /// Of the server alone: where its kubeconfig goes.
+    pub kubeconfig: Option<String>,
+}
+
+/// The text of `help`.
+pub(crate) const HELP: &str = "\
+Benchmarks of steersman side by side with its peers, on the same bytes, in turns; prints medians.
+
+Usage: steersman-bench COMMAND [OPTIONS]
+
+  list     from the start of a process to its first full state of all pods
+  watch    the events of a watch, reconciled, after that
+  server   the server alone, until standard input ends; each line of it lets one watch begin with its events
+  help     this
+
+  --objects N        how many pods [list: 100000, watch: 10000]
+  --size BYTES       the JSON of one pod as an item of a list, managedFields included [5000]
+  --page-size N      pods a page; 0 for one response [500]
+  --streaming        streaming lists (sendInitialEvents) instead
+  --gzip             the server compresses lists for those who ask for it
+  --events N         events of the watch [100000]
+  --rate N           events a second; 0 for as fast as they are taken [0]
+  --executor NAME    threads, smol or none; may be given several times [both]
+  --peer NAME        kube-rs, or kube-rs-lean, which drops managedFields; may be given several times
+  --runs N           how often each contestant runs, in turns [5]
+  --seed N           of the pods [1]
+  --json FILE        the figures of every run
+  --kubeconfig FILE  of `server`: where its kubeconfig goes
+";
+
+impl Args {
+    /// Reads the options after the command.
+    pub(crate) fn parse(watch: bool, mut words: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut args = Self {
+            watch,
+            objects: if watch { 10_000 } else { 100_000 },
+            size: 5_000,
+            page_size: 500,
+            streaming: false,
+            gzip: false,
+            events: if watch { 100_000 } else { 0 },
+            rate: 0,
+            runs: 5,
+            seed: 1,
+            executors: Vec::new(),
+            peers: Vec::new(),
+            json: None,
+            kubeconfig: None,
+        };
+        while let Some(name) = words.next() {
+            let mut value = || words.next().ok_or_else(|| format!("{name} has no value"));
+            fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, String> {
+                value.parse().map_err(|_| format!("{name}: {value:?} is not a number"))
+            }
+            match name.as_str() {
+                "--objects" => args.objects = number(&name, &value()?)?,
+                "--size" => args.size = number(&name, &value()?)?,
+                "--page-size" => args.page_size = number(&name, &value()?)?,
+                "--streaming" => args.streaming = true,
+                "--gzip" => args.gzip = true,
+                "--events" => args.events = number(&name, &value()?)?,
+                "--rate" => args.rate = number(&name, &value()?)?,
+                "--runs" => args.runs = number(&name, &value()?)?,
+                "--seed" => args.seed = number(&name, &value()?)?,
+                "--executor" => match value()?.as_str() {
+                    name @ ("threads" | "smol" | "none") => args.executors.push(name.to_owned()),
+                    other => return Err(format!("--executor: {other:?} is not threads, smol or none")),
+                },
+                "--peer" => args.peers.push(Peer::of(&value()?)?),
+                "--json" => args.json = Some(value()?),
+                "--kubeconfig" => args.kubeconfig = Some(value()?),
+                _ => return Err(format!("no option is called {name:?}; see `help`")),
+            }
+        }
+        if args.executors.is_empty() {
+            args.executors = vec!["threads".to_owned(), "smol".to_owned()];
+        }
+        args.executors.retain(|e| e != "none");
+        if args.objects == 0 || args.runs == 0 || (watch && args.events == 0) {
+            return Err("without objects, events and runs there is nothing to measure".to_owned());
+        }
+        Ok(args)
+    }
+
+    /// The server's part of it.
+    pub(crate) fn server(&self) -> Result<server::Options, String> {
+        Ok(server::Options {
+            pods: Pods::new(self.objects, self.size, self.seed)?,
+            events: self.events,
+            rate: self.rate,
+            gzip: self.gzip,
+            page_size: self.page_size,
+        })
+    }
+
+    /// The server's options as words.
+    pub(crate) fn server_words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        for (name, value) in [
+            ("--objects", self.objects),
+            ("--size", self.size as u64),
+            ("--page-size", self.page_size),
+            ("--events", self.events),
+            ("--rate", self.rate),
+            ("--seed", self.seed),
+        ] {
+            words.extend([name.to_owned(), value.to_string()]);
+        }
+        if self.gzip {
+            words.push("--gzip".to_owned());
+        }
+        words
+    }
+
+    /// A contestant's options as words.
+    pub(crate) fn job_words(&self, variant: &str, kubeconfig: &str) -> Vec<String> {
+        let (objects, events) = (self.objects.to_string(), self.events.to_string());
+        let (page_size, streaming) = (self.page_size.to_string(), self.streaming.to_string());
+        [
+            if self.watch { "watch" } else { "list" },
+            "--kubeconfig",
+            kubeconfig,
+            "--objects",
+            &objects,
+            "--events",
+            &events,
+            "--page-size",
+            &page_size,
+            "--streaming",
+            &streaming,
+            "--variant",
+            variant,
+        ]
+        .map(str::to_owned)
+        .to_vec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contestant::Job;
+
+    fn parse(watch: bool, line: &str) -> Result<Args, String> {
+        Args::parse(watch, line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn what_is_said_to_others_is_what_was_asked_for() {
+        let args =
+            parse(true, "--objects 7 --rate 3 --gzip --streaming --page-size 0 --executor smol").unwrap();
+        let server = parse(true, &args.server_words().join(" ")).unwrap();
+        assert_eq!((server.objects, server.rate, server.gzip, server.page_size), (7, 3, true, 0));
+        let job = Job::from_args(args.job_words("smol", "f").into_iter()).unwrap();
+        assert!(job.watch && job.streaming && job.page_size.is_none());
+        assert_eq!((job.objects, job.variant.as_str(), job.kubeconfig.as_str()), (7, "smol", "f"));
+    }
+
+    #[test]
+    fn nonsense_is_named() {
+        for (line, named) in [
+            ("--objects x", "\"x\""),
+            ("--executor tokio", "\"tokio\""),
+            ("--peer java", "\"java\""),
+            ("--seed", "--seed"),
+            ("--fast", "\"--fast\""),
+            ("--runs 0", "nothing to measure"),
+        ] {
+            let error = parse(false, line).unwrap_err();
+            assert!(error.contains(named), "{error}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Runs the contestants in turns against one server and tells what each one cost.
+
+use std::env;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{self, Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::args::Args;
+use crate::table;
+
+/// A process that has said nothing for so long hangs.
+const SILENCE: Duration = Duration::from_secs(600);
+
+/// One who takes part.
+#[derive(Debug)]
+pub(crate) struct Contestant {
+    pub name: String,
+    program: PathBuf,
+    /// Words before those of the job.
+    first: &'static [&'static str],
+    /// Lines of figures, one a run.
+    pub runs: Vec<Value>,
+}
+
+/// Runs the contest and prints its table.
+///
+/// # Errors
+/// If somebody fails: a figure of one who did not do the work would be no figure.
+pub(crate) fn run(args: &Args) -> Result<(), String> {
+    let server = args.server()?;
+    let mut contestants = contestants(args)?;
+    let folder = Folder::new()?;
+    let mut running = Server::start(args, &folder.0.join("kubeconfig"))?;
+    for run in 0..args.runs {
+        for contestant in &mut contestants {
+            let figures = running.contest(args, contestant)?;
+            eprintln!("run {}: {}: {figures}", run + 1, contestant.name);
+            contestant.runs.push(figures);
+        }
+    }
+    print!("{}", table::table(args, &server.pods, &contestants));
+    if let Some(path) = &args.json {
+        let text = table::json(args, &contestants).to_string();
+        fs::write(path, text + "\n").map_err(|e| format!("{path}: {e}"))?;
+    }
+    Ok(())
+}
+
+fn contestants(args: &Args) -> Result<Vec<Contestant>, String> {
+    let me = env::current_exe().map_err(|e| e.to_string())?;
+    let mut all = Vec::new();
+    for name in &args.executors {
+        all.push(Contestant {
+            name: name.clone(),
+            program: me.clone(),
+            first: &["contestant"],
+            runs: Vec::new(),
+        });
+    }
+    // The program stands in `target/PROFILE`.
+    let target = me.ancestors().nth(2).unwrap_or_else(|| Path::new("."));
+    for peer in &args.peers {
+        let program = peer.build(target)?;
+        all.push(Contestant { name: peer.name().to_owned(), program, first: &[], runs: Vec::new() });
+    }
+    Ok(all)
+}
+
+/// A folder that goes away.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Self, String> {
+        let path = env::temp_dir().join(format!("steersman-bench-{}", process::id()));
+        fs::create_dir_all(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A child and the lines that it prints.
+struct Process {
+    name: String,
+    child: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+}
+
+impl Process {
+    fn start(name: &str, mut command: Command) -> Result<Self, String> {
+        let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = started.map_err(|e| format!("{name} does not start: {e}"))?;
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let (sender, lines) = mpsc::channel();
+        thread::spawn(move || {
+            for line in output.into_iter().flat_map(|o| BufReader::new(o).lines()).map_while(Result::ok) {
+                let _ = sender.send(line);
+            }
+        });
+        Ok(Self { name: name.to_owned(), child, input, lines })
+    }
+
+    fn line(&self) -> Result<String, String> {
+        let failed = |e| format!("{} does not say what it should: {e}", self.name);
+        self.lines.recv_timeout(SILENCE).map_err(failed)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+struct Server {
+    process: Process,
+    kubeconfig: String,
+}
+
+impl Server {
+    fn start(args: &Args, kubeconfig: &Path) -> Result<Self, String> {
+        let kubeconfig = kubeconfig.display().to_string();
+        let mut command = Command::new(env::current_exe().map_err(|e| e.to_string())?);
+        command.arg("server").args(args.server_words()).args(["--kubeconfig", &kubeconfig]);
+        let process = Process::start("the server", command)?;
+        process.line()?;
+        Ok(Self { process, kubeconfig })
+    }
+
+    fn contest(&mut self, args: &Args, contestant: &Contestant) -> Result<Value, String> {
+        let mut command = Command::new(&contestant.program);
+        command.args(contestant.first).args(args.job_words(&contestant.name, &self.kubeconfig));
+        let process = Process::start(&contestant.name, command)?;
+        if args.watch {
+            process.line()?;
+            let go = self.process.input.as_mut().map(|input| input.write_all(b"go\n"));
+            go.transpose().map_err(|e| format!("the server is gone: {e}"))?;
+        }
+        let line = process.line()?;
+        serde_json::from_str(&line).map_err(|e| format!("{}: {line:?}: {e}", contestant.name))
+    }
+}

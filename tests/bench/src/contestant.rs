@@ -1,0 +1,162 @@
+//! What every contestant does, whatever it is built with: reads its job, measures itself, says it in lines of JSON.
+//!
+//! The peers share this file and `measure.rs`, so that all are measured by the same code. A contestant in another language keeps
+//! to this: arguments `list` or `watch`, then pairs of a name and a value as in [`Job::from_args`]; for `list` one line as
+//! [`Meter::first_state`] prints it; for `watch` a line `ready`, when every pod has been reconciled once, and one as
+//! [`Reconciles::finish`] prints it.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::measure::{cpu, memory};
+
+/// The annotation with the number of the event that made this state; zero in a list.
+pub(crate) const EVENT: &str = "bench/event";
+/// The annotation with the time at which that event was sent, in nanoseconds since 1970.
+pub(crate) const SENT: &str = "bench/sent";
+
+/// How long a contestant is left alone before its memory is read, so that what it frees late counts as freed.
+const SETTLE: Duration = Duration::from_secs(1);
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    /// Take the events of a watch and reconcile, instead of a first state alone.
+    pub watch: bool,
+    /// Where the server is.
+    pub kubeconfig: String,
+    /// How many pods there are.
+    pub objects: u64,
+    /// How many events come after the first state.
+    pub events: u64,
+    /// Pods a page; `None` for one response.
+    pub page_size: Option<u32>,
+    /// A streaming list instead.
+    pub streaming: bool,
+    /// Which kind of contestant, if its program can be several.
+    pub variant: String,
+}
+
+impl Job {
+    /// From the arguments after the program's name.
+    pub(crate) fn from_args(mut args: impl Iterator<Item = String>) -> Result<Self, String> {
+        let watch = match args.next().as_deref() {
+            Some("list") => false,
+            Some("watch") => true,
+            other => return Err(format!("list or watch, not {other:?}")),
+        };
+        let mut pairs = BTreeMap::new();
+        while let Some(name) = args.next() {
+            let value = args.next().ok_or_else(|| format!("{name} has no value"))?;
+            pairs.insert(name, value);
+        }
+        let text = |name: &str| pairs.get(name).cloned().ok_or_else(|| format!("{name} is missing"));
+        let number = |name: &str| text(name)?.parse::<u64>().map_err(|_| format!("{name} is not a number"));
+        Ok(Self {
+            watch,
+            kubeconfig: text("--kubeconfig")?,
+            objects: number("--objects")?,
+            events: number("--events")?,
+            page_size: u32::try_from(number("--page-size")?).ok().filter(|n| *n > 0),
+            streaming: text("--streaming")? == "true",
+            variant: text("--variant")?,
+        })
+    }
+}
+
+/// Measures the way to the first state.
+pub(crate) struct Meter(Instant);
+
+impl Meter {
+    /// Now begins what is measured.
+    pub(crate) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// The first state is there: times in seconds, memory in bytes.
+    pub(crate) fn first_state(&self) {
+        let (time, cpu) = (self.0.elapsed().as_secs_f64(), cpu().as_secs_f64());
+        thread::park_timeout(SETTLE);
+        let memory = memory();
+        println!(
+            r#"{{"sync":{time:.4},"cpu":{cpu:.2},"resident":{},"peak":{}}}"#,
+            memory.resident, memory.peak
+        );
+    }
+}
+
+/// Counts reconciles and how late they are.
+pub(crate) struct Reconciles {
+    objects: u64,
+    events: u64,
+    first: AtomicU64,
+    /// How late each one was, in nanoseconds.
+    late: Mutex<Vec<u64>>,
+    reached: Sender<Reached>,
+}
+
+/// A point in a contest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reached {
+    /// Every pod was reconciled once.
+    First,
+    /// The last event was reconciled.
+    Last,
+}
+
+impl Reconciles {
+    pub(crate) fn new(job: &Job) -> (Self, Receiver<Reached>) {
+        let (reached, receiver) = mpsc::channel();
+        let late = Mutex::new(Vec::with_capacity(usize::try_from(job.events).unwrap_or(0)));
+        (Self { objects: job.objects, events: job.events, first: AtomicU64::new(0), late, reached }, receiver)
+    }
+
+    /// A reconcile of a pod with these annotations begins.
+    pub(crate) fn begin(&self, event: Option<&str>, sent: Option<&str>) {
+        let number = |text: Option<&str>| text.and_then(|t| t.parse::<u64>().ok()).unwrap_or(0);
+        let event = number(event);
+        if event == 0 {
+            if self.first.fetch_add(1, Ordering::Relaxed) + 1 == self.objects {
+                let _ = self.reached.send(Reached::First);
+            }
+            return;
+        }
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+        self.late.lock().unwrap_or_else(PoisonError::into_inner).push(now.saturating_sub(number(sent)));
+        if event == self.events {
+            let _ = self.reached.send(Reached::Last);
+        }
+    }
+
+    /// Waits for both points and tells what it cost from one to the other: times in seconds, memory in bytes.
+    pub(crate) fn finish(&self, reached: &Receiver<Reached>) {
+        let _ = reached.recv();
+        thread::park_timeout(SETTLE);
+        let before = cpu();
+        println!("ready");
+        let began = Instant::now();
+        while reached.recv() == Ok(Reached::First) {}
+        let time = began.elapsed().as_secs_f64();
+        thread::park_timeout(SETTLE);
+        let (cpu, memory) = ((cpu() - before).as_secs_f64(), memory());
+        let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        late.sort_unstable();
+        let last = late.len().saturating_sub(1);
+        let at = |part: f64| late.get((last as f64 * part) as usize).copied().unwrap_or(0);
+        let seconds = |nanos: u64| nanos as f64 / 1e9;
+        println!(
+            r#"{{"time":{time:.4},"cpu":{cpu:.2},"reconciles":{},"p50":{:.7},"p99":{:.7},"max":{:.7},"resident":{},"peak":{}}}"#,
+            late.len(),
+            seconds(at(0.5)),
+            seconds(at(0.99)),
+            seconds(at(1.0)),
+            memory.resident,
+            memory.peak
+        );
+    }
+}

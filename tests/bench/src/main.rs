@@ -1,0 +1,55 @@
+//! Benchmarks of steersman side by side with its peers: the same bytes from the same server, in turns, in one run.
+//!
+//! `cargo run --release -p steersman-bench -- help` tells what it can do; the README beside it tells what was measured.
+//!
+//! Three processes take part. The harness (`contest`) starts a server (`server`) that knows one list of pods, and then one
+//! contestant after the other as a child of its own, so that each one's memory and CPU are its own. A contestant is any program
+//! that keeps to the lines in `contestant`: this one (`client`), or a peer in a workspace of its own (`peers`).
+
+mod args;
+mod client;
+mod contest;
+mod contestant;
+mod measure;
+mod peer;
+mod pods;
+mod server;
+mod table;
+
+use std::env;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+use args::{Args, HELP};
+use contestant::Job;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("steersman-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), String> {
+    let mut words = env::args().skip(1);
+    match words.next().as_deref() {
+        Some("list") => contest::run(&Args::parse(false, words)?),
+        Some("watch") => contest::run(&Args::parse(true, words)?),
+        // The other two processes.
+        Some("contestant") => client::run(&Job::from_args(words)?),
+        Some("server") => {
+            let args = Args::parse(false, words)?;
+            let kubeconfig = args.kubeconfig.as_deref().ok_or("--kubeconfig is missing")?;
+            server::serve(args.server()?, Path::new(kubeconfig)).map_err(|e: io::Error| e.to_string())
+        }
+        None | Some("help" | "--help") => {
+            print!("{HELP}");
+            Ok(())
+        }
+        Some(other) => Err(format!("no command is called {other:?}; there are: list, watch, server, help")),
+    }
+}

@@ -1,0 +1,196 @@
+//! The answers: a list, whole or in pages; a watch, with its initial events or without.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use steersman_core::wire::http::{
+    BodyFraming, IncomingHead, write_chunk, write_last_chunk, write_response, write_response_head,
+};
+
+use super::{Server, Tls, lock, parameter};
+use crate::pods::State;
+
+/// Bytes of a chunk of a list, and of what is given to TLS at once.
+const CHUNK: usize = 32 * 1024;
+
+const JSON: (&str, &str) = ("Content-Type", "application/json");
+
+impl Server {
+    pub(super) fn answer(&self, head: &IncomingHead, tls: &mut Tls) -> io::Result<()> {
+        let number = |name: &str| parameter(head, name).and_then(|v| v.parse::<u64>().ok());
+        let is = |name: &str| parameter(head, name).is_some_and(|v| matches!(v, "true" | "1"));
+        if head.path() != "/api/v1/pods" {
+            let status =
+                br#"{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}"#;
+            let mut out = Vec::new();
+            write_response(&mut out, 404, &[JSON], status);
+            tls.write_all(&out)?;
+            return tls.flush();
+        }
+        if is("watch") {
+            return self.watch(is("sendInitialEvents"), tls);
+        }
+        let from = number("continue").unwrap_or(0).min(self.options.pods.count());
+        let limit = number("limit").unwrap_or(0);
+        let until = if limit == 0 { u64::MAX } else { from.saturating_add(limit) };
+        let until = until.min(self.options.pods.count());
+        let gzip = self.options.gzip && head.header("accept-encoding").is_some_and(|a| a.contains("gzip"));
+        if gzip {
+            return self.compressed(from, until, tls);
+        }
+        let mut out = Vec::with_capacity(2 * CHUNK);
+        write_response_head(&mut out, 200, &[JSON], BodyFraming::Chunked);
+        let mut chunks = Chunks { tls, out, body: Vec::with_capacity(2 * CHUNK) };
+        self.list(from, until, |bytes| chunks.add(bytes))?;
+        chunks.end()
+    }
+
+    fn list(&self, from: u64, until: u64, mut add: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        let pods = &self.options.pods;
+        let mut metadata = format!(r#"{{"resourceVersion":"{}""#, pods.list_version());
+        if until < pods.count() {
+            metadata += &format!(r#","continue":"{until}","remainingItemCount":{}"#, pods.count() - until);
+        }
+        add(format!(r#"{{"kind":"PodList","apiVersion":"v1","metadata":{metadata}}},"items":["#).as_bytes())?;
+        let mut item = Vec::new();
+        for n in from..until {
+            item.clear();
+            if n > from {
+                item.push(b',');
+            }
+            pods.item(n, State::default(), &mut item);
+            add(&item)?;
+        }
+        add(b"]}\n")
+    }
+
+    /// Every page in advance: a real server's time is no part of this.
+    pub(super) fn compress_all(&self) -> io::Result<()> {
+        let (count, page) = (self.options.pods.count(), self.options.page_size);
+        let page = if page == 0 { count } else { page };
+        let mut from = 0;
+        while from < count {
+            let until = from.saturating_add(page).min(count);
+            self.page(from, until)?;
+            from = until;
+        }
+        Ok(())
+    }
+
+    fn page(&self, from: u64, until: u64) -> io::Result<Arc<[u8]>> {
+        if let Some(page) = lock(&self.pages).get(&(from, until)) {
+            return Ok(Arc::clone(page));
+        }
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+        self.list(from, until, |bytes| gzip.write_all(bytes))?;
+        let page: Arc<[u8]> = gzip.finish()?.into();
+        lock(&self.pages).insert((from, until), Arc::clone(&page));
+        Ok(page)
+    }
+
+    fn compressed(&self, from: u64, until: u64, tls: &mut Tls) -> io::Result<()> {
+        let page = self.page(from, until)?;
+        let mut out = Vec::new();
+        write_response_head(&mut out, 200, &[JSON, ("Content-Encoding", "gzip")], BodyFraming::Chunked);
+        let mut chunks = Chunks { tls, out, body: Vec::new() };
+        page.chunks(CHUNK).try_for_each(|part| chunks.add(part))?;
+        chunks.end()
+    }
+
+    fn watch(&self, initial: bool, tls: &mut Tls) -> io::Result<()> {
+        let pods = &self.options.pods;
+        let mut out = Vec::with_capacity(2 * CHUNK);
+        write_response_head(&mut out, 200, &[JSON], BodyFraming::Chunked);
+        let mut frame = Vec::new();
+        if initial {
+            for n in 0..pods.count() {
+                frame.clear();
+                pods.frame("ADDED", n, State::default(), &mut frame);
+                write_chunk(&mut out, &frame);
+                send(&mut out, CHUNK, tls)?;
+            }
+            write_chunk(&mut out, &bookmark(pods.list_version(), true));
+        }
+        send(&mut out, 0, tls)?;
+        if self.options.events > 0 {
+            self.wait_for_permit();
+            self.events(&mut out, tls)?;
+        }
+        let mut last = Vec::new();
+        write_chunk(&mut last, &bookmark(pods.event_version(self.options.events), false));
+        self.idle(tls, &last)
+    }
+
+    fn events(&self, out: &mut Vec<u8>, tls: &mut Tls) -> io::Result<()> {
+        let (pods, rate) = (&self.options.pods, self.options.rate);
+        let began = Instant::now();
+        let mut frame = Vec::new();
+        for event in 1..=self.options.events {
+            if let Some(nanos) = (event - 1).saturating_mul(1_000_000_000).checked_div(rate) {
+                let due = Duration::from_nanos(nanos);
+                while began.elapsed() < due {
+                    send(out, 0, tls)?;
+                    thread::park_timeout(due.saturating_sub(began.elapsed()));
+                }
+            }
+            let sent = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            let sent = u64::try_from(sent.as_nanos()).unwrap_or(u64::MAX);
+            frame.clear();
+            pods.frame("MODIFIED", pods.of_event(event), State { event, sent }, &mut frame);
+            write_chunk(out, &frame);
+            send(out, if rate > 0 { 0 } else { CHUNK }, tls)?;
+        }
+        send(out, 0, tls)
+    }
+}
+
+/// Sends what has come together, if it is more than `least`.
+fn send(out: &mut Vec<u8>, least: usize, tls: &mut Tls) -> io::Result<()> {
+    if out.len() > least {
+        tls.write_all(out)?;
+        tls.flush()?;
+        out.clear();
+    }
+    Ok(())
+}
+
+fn bookmark(version: u64, ends_initial_events: bool) -> Vec<u8> {
+    let annotations =
+        if ends_initial_events { r#","annotations":{"k8s.io/initial-events-end":"true"}"# } else { "" };
+    format!(
+        r#"{{"type":"BOOKMARK","object":{{"kind":"Pod","apiVersion":"v1","metadata":{{"resourceVersion":"{version}","creationTimestamp":null{annotations}}},"spec":{{"containers":null}},"status":{{}}}}}}"#
+    )
+    .into_bytes()
+    .into_iter()
+    .chain([b'\n'])
+    .collect()
+}
+
+/// A body in chunks of one size.
+struct Chunks<'a> {
+    tls: &'a mut Tls,
+    out: Vec<u8>,
+    body: Vec<u8>,
+}
+
+impl Chunks<'_> {
+    fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.body.extend_from_slice(bytes);
+        if self.body.len() >= CHUNK {
+            write_chunk(&mut self.out, &self.body);
+            self.body.clear();
+            send(&mut self.out, 0, self.tls)?;
+        }
+        Ok(())
+    }
+
+    fn end(mut self) -> io::Result<()> {
+        write_chunk(&mut self.out, &self.body);
+        write_last_chunk(&mut self.out);
+        send(&mut self.out, 0, self.tls)
+    }
+}

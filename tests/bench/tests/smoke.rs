@@ -1,0 +1,76 @@
+//! The whole contest with few pods, so that it cannot rot. No figure is judged here.
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// The figures of every run.
+fn contest(name: &str, words: &[&str]) -> Value {
+    let json = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.json"));
+    let output = Command::new(env!("CARGO_BIN_EXE_steersman-bench"))
+        .args(words)
+        .args(["--runs", "1", "--json"])
+        .arg(&json)
+        .output()
+        .unwrap();
+    let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{errors}");
+    assert!(text.contains("| threads") && text.contains("| smol") && !text.contains("NaN"), "{text}");
+    serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap()
+}
+
+fn each(figures: &Value, check: impl Fn(&Value)) {
+    for executor in ["threads", "smol"] {
+        check(&figures["contestants"][executor][0]);
+    }
+}
+
+fn first_state(name: &str, words: &[&str]) {
+    let figures = contest(name, &[&["list", "--objects", "300", "--size", "5000"], words].concat());
+    each(&figures, |run| {
+        assert!(run["sync"].as_f64().unwrap() > 0.0);
+        // What is kept cannot be less than the pods without their managed fields.
+        assert!(run["resident"].as_u64().unwrap() > 300 * 2_000, "{run}");
+        assert!(run["peak"].as_u64().unwrap() >= run["resident"].as_u64().unwrap());
+    });
+}
+
+#[test]
+fn a_list_in_pages() {
+    first_state("pages", &["--page-size", "100"]);
+}
+
+#[test]
+fn a_list_in_one_response_compressed() {
+    first_state("gzip", &["--page-size", "0", "--gzip"]);
+}
+
+#[test]
+fn a_streaming_list() {
+    first_state("streaming", &["--streaming"]);
+}
+
+#[test]
+fn every_event_is_reconciled_in_the_end() {
+    let figures = contest(
+        "watch",
+        &["watch", "--objects", "100", "--size", "5000", "--events", "1000", "--rate", "2000"],
+    );
+    each(&figures, |run| {
+        // Events of one pod may come together in one reconcile, but there are at least as many as pods.
+        let reconciles = run["reconciles"].as_u64().unwrap();
+        assert!((100..=1_000).contains(&reconciles), "{run}");
+        assert!(run["p50"].as_f64().unwrap() <= run["p99"].as_f64().unwrap());
+    });
+}
+
+#[test]
+fn what_cannot_be_done_is_said() {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_steersman-bench")).args(["list", "--size", "100"]).output().unwrap();
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("too small"));
+}
