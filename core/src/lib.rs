@@ -11,6 +11,7 @@ extern crate std;
 
 // Floor 0: what every machine is made of.
 pub mod backoff;
+mod guard;
 pub mod limits;
 pub mod machine;
 pub mod net;

@@ -44,5 +44,7 @@ pub const PAGE_SIZE: u32 = 500;
 pub const LIST_PAGES: u32 = 100_000;
 /// Most unreadable objects of one resource that are remembered by key; the rest are only counted.
 pub const QUARANTINE: usize = 1_000;
+/// Most panics of index functions that are told one by one until somebody asks for them; the rest are only counted.
+pub const INDEX_PANICS: usize = 100;
 /// A longer `Retry-After` counts as this; some proxies send days.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);

@@ -132,6 +132,8 @@ impl Manager {
     pub fn start(self) -> Result<Handle, RunError> {
         let specs: Vec<_> = self.controllers.iter().map(|(config, _)| ControllerSpec::from(config)).collect();
         let plan = WatchPlan::build(&specs).map_err(RunError::Plan)?;
+        let options: Result<_, _> = plan.sources.iter().map(|s| s.options(&self.sources)).collect();
+        let options: Vec<Options> = options.map_err(RunError::Plan)?;
         let (sender, inbox) = async_channel::unbounded();
         let shared = Shared { inbox: sender, board: Arc::new(Mutex::new(Board::new(&specs, &plan))) };
         let (inputs, inboxes): (Vec<_>, Vec<_>) =
@@ -140,7 +142,7 @@ impl Manager {
             clock: self.client.inner().clock,
             client: self.client,
             spawner: self.spawner.clone(),
-            options: self.sources,
+            options,
             controllers: self
                 .controllers
                 .into_iter()
@@ -204,7 +206,7 @@ struct Loops {
     client: Client,
     clock: Clock,
     spawner: Spawner,
-    options: Options,
+    options: Vec<Options>,
     plan: WatchPlan,
     machine: manager::Manager,
     /// Taken when they start.
@@ -276,7 +278,7 @@ impl Loops {
             .collect();
         let source = Source::new(
             &planned.spec,
-            self.options.clone(),
+            self.options[id.0 as usize].clone(),
             Arc::clone(&self.client.inner().endpoint),
             self.client.authenticator(),
             self.rng.next_u64(),

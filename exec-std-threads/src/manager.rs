@@ -132,6 +132,8 @@ impl Manager {
     pub fn start(self) -> Result<Handle, RunError> {
         let specs: Vec<_> = self.controllers.iter().map(|(config, _)| ControllerSpec::from(config)).collect();
         let plan = WatchPlan::build(&specs).map_err(RunError::Plan)?;
+        let options: Result<_, _> = plan.sources.iter().map(|s| s.options(&self.sources)).collect();
+        let options: Vec<Options> = options.map_err(RunError::Plan)?;
         let (sender, inbox) = mpsc::channel();
         let shared = Shared { inbox: sender, board: Arc::new(Mutex::new(Board::new(&specs, &plan))) };
         let (inputs, inboxes): (Vec<_>, Vec<_>) =
@@ -139,7 +141,7 @@ impl Manager {
         let loops = Loops {
             clock: self.client.inner().clock,
             client: self.client,
-            options: self.sources,
+            options,
             controllers: self
                 .controllers
                 .into_iter()
@@ -205,7 +207,7 @@ struct Waiting {
 struct Loops {
     client: Client,
     clock: Clock,
-    options: Options,
+    options: Vec<Options>,
     plan: WatchPlan,
     machine: manager::Manager,
     /// Taken when they start.
@@ -286,7 +288,7 @@ impl Loops {
             .collect();
         let source = Source::new(
             &planned.spec,
-            self.options.clone(),
+            self.options[id.0 as usize].clone(),
             Arc::clone(&self.client.inner().endpoint),
             self.client.authenticator(),
             self.rng.next_u64(),

@@ -13,7 +13,7 @@ use crate::api::{Api, ResourceType, Scope, Selectors};
 use crate::backoff::Policy;
 use crate::object::Key;
 use crate::queue::{Aging, Rate};
-use crate::store::Change;
+use crate::store::{Change, Index};
 
 /// Which objects of which resource. Equal specs share one watch.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -168,19 +168,28 @@ pub struct Source<T> {
     pub mapping: Mapping<T>,
     /// All must agree that an addition or update counts.
     pub predicates: Vec<Predicate<T>>,
+    /// What its objects can be found by.
+    pub indexes: Vec<Index<T>>,
 }
 
 impl<T> Source<T> {
     /// A source with any mapping.
     #[must_use]
     pub const fn new(watch: WatchSpec, mapping: Mapping<T>) -> Self {
-        Self { watch, mapping, predicates: Vec::new() }
+        Self { watch, mapping, predicates: Vec::new(), indexes: Vec::new() }
     }
 
     /// Only additions and updates for which `predicate` says so; deletions always pass.
     #[must_use]
     pub fn filter(mut self, predicate: impl Fn(&Change<T>) -> bool + Send + Sync + 'static) -> Self {
         self.predicates.push(Arc::new(predicate));
+        self
+    }
+
+    /// Its views find objects by this index, too.
+    #[must_use]
+    pub fn index(mut self, index: Index<T>) -> Self {
+        self.indexes.push(index);
         self
     }
 }
@@ -296,6 +305,17 @@ impl<T> Config<T> {
     pub fn filter(mut self, predicate: impl Fn(&Change<T>) -> bool + Send + Sync + 'static) -> Self {
         if let Some(last) = self.sources.last_mut() {
             last.predicates.push(Arc::new(predicate));
+        }
+        self
+    }
+
+    /// Views of the source that was added last (the primary one if none was) find objects by this index, too:
+    /// controller-runtime's `IndexField`. Controllers that share a watch share its indexes, so one name must mean one
+    /// index among them.
+    #[must_use]
+    pub fn index(mut self, index: Index<T>) -> Self {
+        if let Some(last) = self.sources.last_mut() {
+            last.indexes.push(index);
         }
         self
     }

@@ -6,10 +6,11 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::config::Config;
-use super::mapping::{concerned, guarded, normal, subject};
+use super::mapping::{concerned, normal, subject};
 use super::stats::{ControllerPhase, ControllerStatus, Histogram, LastError, OldestRun, Results, SourceView};
 use super::types::{Input, Notice, Outcome, Output, ReconcileId, Run, SourceId};
 use crate::api::Scope;
+use crate::guard::guarded;
 use crate::machine::{Deadline, Machine, Outputs, Reason};
 use crate::object::{Key, Resource};
 use crate::queue::{self, Priority, Queue, Then};

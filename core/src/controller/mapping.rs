@@ -1,7 +1,5 @@
 //! From a change to the keys that it concerns.
 
-use alloc::string::String;
-
 use super::config::{Mapping, Source};
 use crate::api::{ResourceType, Scope};
 use crate::object::{Key, OwnerReference, Resource};
@@ -76,26 +74,4 @@ fn owner_key(owner: &OwnerReference, child: &Key, of: &ResourceType, controller_
         // A cluster-scoped object cannot have an owner in a namespace.
         Scope::Namespaced => Some(Key::namespaced(child.namespace()?, &owner.name)),
     }
-}
-
-/// Runs a user's function; where the core has `std`, a panic in it becomes its message.
-#[cfg(feature = "std")]
-pub(super) fn guarded<R>(f: impl FnOnce() -> R) -> Result<R, String> {
-    // The caller drops what the function has half done, so nothing broken is seen afterwards.
-    std::panic::catch_unwind(core::panic::AssertUnwindSafe(f)).map_err(|cause| panic_message(&*cause))
-}
-
-/// Runs a user's function.
-#[cfg(not(feature = "std"))]
-pub(super) fn guarded<R>(f: impl FnOnce() -> R) -> Result<R, String> {
-    Ok(f())
-}
-
-#[cfg(feature = "std")]
-fn panic_message(cause: &(dyn core::any::Any + Send)) -> String {
-    cause
-        .downcast_ref::<&str>()
-        .map(|s| String::from(*s))
-        .or_else(|| cause.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| String::from("panic without a message"))
 }

@@ -35,12 +35,12 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::mapping::guarded;
 use super::{Action, Outcome, Run, SourceId};
 use crate::api::{Answer, AnswerError, Raw, Request};
 use crate::client::{Error, ErrorKind};
+use crate::guard::guarded;
 use crate::object::{Key, Object, ObjectError, Resource};
-use crate::store::Snapshot;
+use crate::store::{Snapshot, UnknownIndex};
 
 /// Most rounds of requests in one reconcile; a plan that asks on and on fails. No reconcile that anybody should write
 /// comes near: it reads the views, which cost nothing, and writes once or twice.
@@ -150,6 +150,13 @@ impl From<AnswerError> for Failure {
 /// An object that cannot be read stays so until it changes.
 impl From<ObjectError> for Failure {
     fn from(e: ObjectError) -> Self {
+        Self::Terminal(e.to_string())
+    }
+}
+
+/// An index that nobody asked for will not be there the next time either.
+impl From<UnknownIndex> for Failure {
+    fn from(e: UnknownIndex) -> Self {
         Self::Terminal(e.to_string())
     }
 }

@@ -8,6 +8,9 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::controller::{self, SourceId, WatchSpec};
+use crate::object::Object;
+use crate::source;
+use crate::store::{Index, IndexConflict, Indexes};
 
 /// Names one controller of a manager: its place in the list that [`WatchPlan::build`] was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -26,11 +29,27 @@ pub struct ControllerSpec {
     pub name: String,
     /// Its sources; the place in this list is the [`SourceId`].
     pub watches: Vec<WatchSpec>,
+    /// What it wants to find the objects of a source by. Functions are not written down: a plan that is read back has none.
+    #[serde(skip)]
+    pub indexes: Vec<(SourceId, Index)>,
 }
 
-impl<T> From<&controller::Config<T>> for ControllerSpec {
-    fn from(config: &controller::Config<T>) -> Self {
-        Self { name: config.name.clone(), watches: config.sources.iter().map(|s| s.watch.clone()).collect() }
+impl ControllerSpec {
+    /// A controller without indexes.
+    #[must_use]
+    pub fn new(name: impl Into<String>, watches: impl Into<Vec<WatchSpec>>) -> Self {
+        Self { name: name.into(), watches: watches.into(), indexes: Vec::new() }
+    }
+}
+
+impl From<&controller::Config<Object>> for ControllerSpec {
+    fn from(config: &controller::Config<Object>) -> Self {
+        let indexes = (0..).map(SourceId).zip(&config.sources);
+        Self {
+            name: config.name.clone(),
+            watches: config.sources.iter().map(|s| s.watch.clone()).collect(),
+            indexes: indexes.flat_map(|(id, s)| s.indexes.iter().map(move |i| (id, i.clone()))).collect(),
+        }
     }
 }
 
@@ -42,6 +61,27 @@ pub struct PlannedSource {
     /// Each subscriber and the number by which it knows this source. A controller stands here twice if two of its
     /// sources are the same watch.
     pub subscribers: Vec<(ControllerId, SourceId)>,
+    /// What any of them wants to find its objects by.
+    #[serde(skip)]
+    pub indexes: Indexes,
+}
+
+impl PlannedSource {
+    /// The settings of this watch: those that all have in `common`, and its indexes.
+    ///
+    /// # Errors
+    /// An index of `common` has the name of a different one here.
+    pub fn options(&self, common: &source::Options) -> Result<source::Options, PlanError> {
+        let mut options = common.clone();
+        for index in &self.indexes {
+            options.indexes.add(index.clone()).map_err(|e| self.conflict(e))?;
+        }
+        Ok(options)
+    }
+
+    fn conflict(&self, IndexConflict(index): IndexConflict) -> PlanError {
+        PlanError::IndexConflict { watch: self.spec.clone(), index: (*index).into() }
+    }
 }
 
 /// Every watch of a manager.
@@ -50,8 +90,8 @@ pub struct PlannedSource {
 /// use steersman_core::api::{ResourceType, Scope};
 /// use steersman_core::manager::{ControllerId, ControllerSpec, SourceId, WatchPlan, WatchSpec};
 /// const PODS: ResourceType = ResourceType::new("", "v1", "pods", "Pod", Scope::Namespaced);
-/// let a = ControllerSpec { name: "a".into(), watches: vec![WatchSpec::all(PODS)] };
-/// let b = ControllerSpec { name: "b".into(), watches: vec![WatchSpec::all(PODS).within("prod"), WatchSpec::all(PODS)] };
+/// let a = ControllerSpec::new("a", [WatchSpec::all(PODS)]);
+/// let b = ControllerSpec::new("b", [WatchSpec::all(PODS).within("prod"), WatchSpec::all(PODS)]);
 /// let plan = WatchPlan::build(&[a, b]).unwrap();
 /// assert_eq!(plan.sources.len(), 2);
 /// assert_eq!(plan.sources[0].subscribers, [(ControllerId(0), SourceId(0)), (ControllerId(1), SourceId(1))]);
@@ -68,7 +108,7 @@ impl WatchPlan {
     /// One watch for each distinct spec.
     ///
     /// # Errors
-    /// A name that is empty or stands twice; a controller that watches nothing.
+    /// A name that is empty or stands twice; a controller that watches nothing; different indexes of one name on one watch.
     pub fn build(controllers: &[ControllerSpec]) -> Result<Self, PlanError> {
         let mut names = BTreeSet::new();
         let mut places = BTreeMap::new();
@@ -86,10 +126,14 @@ impl WatchPlan {
             for (watch, source) in controller.watches.iter().zip(0..) {
                 let spec = watch.normalised();
                 let place = *places.entry(spec.clone()).or_insert_with(|| {
-                    sources.push(PlannedSource { spec, subscribers: Vec::new() });
+                    sources.push(PlannedSource { spec, subscribers: Vec::new(), indexes: Indexes::new() });
                     sources.len() - 1
                 });
-                sources[place].subscribers.push((ControllerId(id), SourceId(source)));
+                let planned = &mut sources[place];
+                planned.subscribers.push((ControllerId(id), SourceId(source)));
+                for (_, index) in controller.indexes.iter().filter(|(of, _)| *of == SourceId(source)) {
+                    planned.indexes.add(index.clone()).map_err(|e| planned.conflict(e))?;
+                }
             }
         }
         Ok(Self { sources, controllers: controllers.len() })
@@ -111,6 +155,13 @@ pub enum PlanError {
     DuplicateName(String),
     /// This controller watches nothing.
     NoWatches(String),
+    /// Two different indexes of this watch have one name.
+    IndexConflict {
+        /// The watch.
+        watch: WatchSpec,
+        /// The name.
+        index: String,
+    },
 }
 
 impl fmt::Display for PlanError {
@@ -119,6 +170,12 @@ impl fmt::Display for PlanError {
             Self::NoName => f.write_str("a controller has no name"),
             Self::DuplicateName(name) => write!(f, "two controllers are named {name:?}"),
             Self::NoWatches(name) => write!(f, "controller {name:?} watches nothing"),
+            Self::IndexConflict { watch, index } => {
+                write!(
+                    f,
+                    "two different indexes of {watch} are named {index:?}; share one, or name them apart"
+                )
+            }
         }
     }
 }

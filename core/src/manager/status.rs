@@ -114,7 +114,7 @@ impl ManagerStatus {
 /// use steersman_core::manager::status::Board;
 /// use steersman_core::manager::{ControllerSpec, WatchPlan, WatchSpec};
 /// const PODS: ResourceType = ResourceType::new("", "v1", "pods", "Pod", Scope::Namespaced);
-/// let specs = [ControllerSpec { name: "web".into(), watches: vec![WatchSpec::all(PODS)] }];
+/// let specs = [ControllerSpec::new("web", [WatchSpec::all(PODS)])];
 /// let board = Board::new(&specs, &WatchPlan::build(&specs).unwrap());
 /// let missing = board.status().ready().unwrap_err();
 /// assert!(missing.contains(&"pods.v1: no first list yet: not started".to_string()));

@@ -116,6 +116,9 @@ impl From<&watcher::Notice> for Line {
                     .version(&bad.resource_version)
             },
             N::Stale { key } => Self::new(Level::Debug, "stale event dropped").key(key),
+            N::IndexPanicked(panic) => Self::new(Level::Error, "index panicked")
+                .key(&panic.key)
+                .error(format!("index {:?}: {}", panic.index, panic.error)),
             N::UnknownType(kind) => Self::new(Level::Debug, "event of unknown type skipped").error(kind),
         }
     }

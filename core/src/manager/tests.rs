@@ -1,5 +1,6 @@
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -12,6 +13,9 @@ use crate::controller::stats::ControllerPhase;
 use crate::controller::tests::Obj;
 use crate::controller::{self, ControllerStatus};
 use crate::machine::{Machine, Outputs};
+use crate::object::Object;
+use crate::source;
+use crate::store::Index;
 use crate::time::Time;
 use crate::watcher::{self, Watcher};
 
@@ -21,7 +25,7 @@ const DEPLOYMENTS: ResourceType =
     ResourceType::new("apps", "v1", "deployments", "Deployment", Scope::Namespaced);
 
 fn spec(name: &str, watches: &[WatchSpec]) -> ControllerSpec {
-    ControllerSpec { name: name.to_string(), watches: watches.to_vec() }
+    ControllerSpec::new(name, watches)
 }
 
 #[test]
@@ -74,8 +78,39 @@ fn plans_that_cannot_be() {
 }
 
 #[test]
+fn a_watch_has_the_indexes_of_all_its_subscribers() {
+    fn node(pod: &Object) -> Option<String> {
+        pod.get(&["spec", "nodeName"]).ok()?
+    }
+    let pods = || WatchSpec::all(PODS);
+    let config = |name: &str, index| controller::Config::new(name, DEPLOYMENTS).owns(pods()).index(index);
+    let plan = |configs: &[controller::Config<Object>]| {
+        WatchPlan::build(&configs.iter().map(ControllerSpec::from).collect::<Vec<_>>())
+    };
+    let one = config("a", Index::by_owner_uid()).index(Index::new("node", node));
+    let other = config("b", Index::new("node", node)).index(Index::label("app"));
+    let both = plan(&[one.clone(), other]).unwrap();
+    let names = |n: usize| both.sources[n].indexes.iter().map(|i| i.name().to_string()).collect::<Vec<_>>();
+    assert_eq!((names(0), names(1)), (vec![], vec!["owner-uid".into(), "node".into(), "label:app".into()]));
+    assert_eq!(
+        both.sources[1].options(&source::Options::default()).unwrap().indexes,
+        both.sources[1].indexes
+    );
+
+    let different = Index::new("node", |pod: &Object| Some(pod.name().to_string()));
+    let e = plan(&[one, config("b", different.clone())]).unwrap_err();
+    assert_eq!(
+        e.to_string(),
+        "two different indexes of pods.v1 are named \"node\"; share one, or name them apart"
+    );
+    let mut common = source::Options::default();
+    common.indexes.add(different).unwrap();
+    assert_eq!(both.sources[1].options(&common).unwrap_err(), e);
+}
+
+#[test]
 fn specs_come_from_configurations() {
-    let config: controller::Config<Obj> =
+    let config: controller::Config<Object> =
         controller::Config::new("web", DEPLOYMENTS).owns(WatchSpec::all(PODS).within("prod"));
     let spec = ControllerSpec::from(&config);
     assert_eq!(spec.name, "web");
@@ -232,6 +267,7 @@ fn readiness_names_what_is_missing() {
         watcher: watcher::WatcherStatus { synced, last_error: error.map(String::from), ..watcher.status() },
         objects: 0,
         stale: 0,
+        index_panics: 0,
     };
     board.source(WatchId(0), line(0, true, None));
     board.source(WatchId(1), line(1, false, None));

@@ -23,7 +23,7 @@ use crate::limits;
 use crate::machine::{Deadline, Machine, Outputs};
 use crate::net::{ConnId, NetEvent};
 use crate::object::{Object, ObjectOptions};
-use crate::store::{Applied, Change, Delta, Snapshot, Store};
+use crate::store::{Applied, Change, Delta, Indexes, Snapshot, Store};
 use crate::time::{Clock, Time};
 use crate::watcher::{self, Ask, CloseReason, ListMeta, Notice, Rejection, ReqId, Watcher};
 use crate::wire::http::{RequestHead, retry_after};
@@ -41,6 +41,8 @@ pub struct Options {
     /// From this many bytes on a run of frames or items goes out as a [`DecodeJob`]; below, and with `None`, it is
     /// decoded in place. Handing it over costs a copy, so it pays only with another core to do it.
     pub decode_job: Option<usize>,
+    /// What its objects can be found by. A manager adds what its controllers ask for.
+    pub indexes: Indexes,
 }
 
 impl Default for Options {
@@ -50,6 +52,7 @@ impl Default for Options {
             strip_managed_fields: true,
             max_item: limits::FRAME_BYTES,
             decode_job: None,
+            indexes: Indexes::new(),
         }
     }
 }
@@ -169,7 +172,7 @@ impl Source {
             clock: Clock::default(),
             watcher: Watcher::new(options.watcher.clone(), seed),
             exchange: Exchange::new(endpoint, authenticator),
-            store: Store::new(),
+            store: Store::with_indexes(options.indexes.clone()),
             current: None,
             decoding: false,
             answers: VecDeque::new(),
@@ -193,6 +196,7 @@ impl Source {
             watcher: self.watcher.status(),
             objects: self.store.len(),
             stale: self.store.stale(),
+            index_panics: self.store.index_panics(),
         }
     }
 
@@ -478,6 +482,8 @@ impl Source {
 
     /// Tells subscribers what has changed since they were told last.
     fn publish(&mut self, out: &mut Outputs<Output>) {
+        let panics = self.store.take_index_panics().into_iter();
+        out.extend(panics.map(|panic| Output::Notice(Notice::IndexPanicked(panic))));
         let (synced, version) = (self.store.is_synced(), self.store.resource_version());
         if self.changes.is_empty() && (synced, version) == (self.told.0, &*self.told.1) {
             return;

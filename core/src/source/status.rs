@@ -21,4 +21,6 @@ pub struct SourceStatus {
     pub objects: usize,
     /// Events at or below the stored version of their object.
     pub stale: u64,
+    /// How often index functions have panicked; the objects are not found by those indexes.
+    pub index_panics: u64,
 }

@@ -16,34 +16,34 @@ const MIN: usize = 48;
 /// Chunks of a map that is built at once are filled to this, so that the first inserts do not split them all.
 const FILL: usize = 96;
 
-type Entry<T> = (Key, T);
-type Chunk<T> = Vec<Entry<T>>;
+type Entry<K, T> = (K, T);
+type Chunk<K, T> = Vec<Entry<K, T>>;
 
 /// Invariant: no chunk is empty, keys ascend within a chunk and from chunk to chunk.
-pub(super) struct Chunks<T> {
-    spine: Arc<Vec<Arc<Chunk<T>>>>,
+pub(super) struct Chunks<K, T> {
+    spine: Arc<Vec<Arc<Chunk<K, T>>>>,
     len: usize,
 }
 
-impl<T> Clone for Chunks<T> {
+impl<K, T> Clone for Chunks<K, T> {
     fn clone(&self) -> Self {
         Self { spine: Arc::clone(&self.spine), len: self.len }
     }
 }
 
-impl<T> Default for Chunks<T> {
+impl<K, T> Default for Chunks<K, T> {
     fn default() -> Self {
         Self { spine: Arc::new(Vec::new()), len: 0 }
     }
 }
 
-impl<T> Chunks<T> {
+impl<K: Ord, T> Chunks<K, T> {
     pub(super) const fn len(&self) -> usize {
         self.len
     }
 
     /// From entries whose keys ascend strictly.
-    pub(super) fn from_sorted(entries: impl Iterator<Item = Entry<T>>) -> Self {
+    pub(super) fn from_sorted(entries: impl Iterator<Item = Entry<K, T>>) -> Self {
         let mut spine = Vec::new();
         let mut chunk = Vec::new();
         let mut len = 0;
@@ -61,31 +61,37 @@ impl<T> Chunks<T> {
     }
 
     /// The only chunk that may hold `key`.
-    fn chunk_of(&self, key: &Key) -> Option<usize> {
+    fn chunk_of(&self, key: &K) -> Option<usize> {
         self.spine.partition_point(|c| c[0].0 <= *key).checked_sub(1)
     }
 
-    pub(super) fn get(&self, key: &Key) -> Option<&T> {
+    pub(super) fn get(&self, key: &K) -> Option<&T> {
         let chunk = &self.spine[self.chunk_of(key)?];
         let at = chunk.binary_search_by(|e| e.0.cmp(key)).ok()?;
         Some(&chunk[at].1)
     }
 
-    pub(super) fn iter(&self) -> Iter<'_, T> {
-        Iter { chunks: self.spine.iter(), front: [].iter(), back: [].iter(), left: self.len }
-    }
-
-    /// Entries from the first key that is not below `from`.
-    pub(super) fn iter_from<'a>(&'a self, from: &Key) -> impl Iterator<Item = (&'a Key, &'a T)> + use<'a, T> {
-        let at = self.chunk_of(from).unwrap_or(0);
-        let skip = self.spine.get(at).map_or(0, |c| c.partition_point(|e| e.0 < *from));
+    /// Entries from the first key on that is not `below`, which must hold for the keys before some point only.
+    pub(super) fn iter_from<'a>(
+        &'a self,
+        below: impl Fn(&K) -> bool,
+    ) -> impl Iterator<Item = (&'a K, &'a T)> {
+        // The chunk before the first one that begins at or above the point may end above it.
+        let at = self.spine.partition_point(|c| below(&c[0].0)).saturating_sub(1);
+        let skip = self.spine.get(at).map_or(0, |c| c.partition_point(|e| below(&e.0)));
         self.spine[at..].iter().flat_map(|c| c.iter()).skip(skip).map(|(k, v)| (k, v))
     }
 }
 
-impl<T: Clone> Chunks<T> {
+impl<T> Chunks<Key, T> {
+    pub(super) fn iter(&self) -> Iter<'_, T> {
+        Iter { chunks: self.spine.iter(), front: [].iter(), back: [].iter(), left: self.len }
+    }
+}
+
+impl<K: Ord + Clone, T: Clone> Chunks<K, T> {
     /// Puts `value` at `key`; the value that was there before.
-    pub(super) fn insert(&mut self, key: Key, value: T) -> Option<T> {
+    pub(super) fn insert(&mut self, key: K, value: T) -> Option<T> {
         let at = self.chunk_of(&key).unwrap_or(0);
         let spine = Arc::make_mut(&mut self.spine);
         let Some(chunk) = spine.get_mut(at) else {
@@ -109,7 +115,7 @@ impl<T: Clone> Chunks<T> {
     }
 
     /// Takes out what is at `key`.
-    pub(super) fn remove(&mut self, key: &Key) -> Option<T> {
+    pub(super) fn remove(&mut self, key: &K) -> Option<T> {
         let at = self.chunk_of(key)?;
         let i = self.spine[at].binary_search_by(|e| e.0.cmp(key)).ok()?;
         let spine = Arc::make_mut(&mut self.spine);
@@ -129,9 +135,9 @@ impl<T: Clone> Chunks<T> {
 
 /// All entries in the order of their keys.
 pub struct Iter<'a, T> {
-    chunks: slice::Iter<'a, Arc<Chunk<T>>>,
-    front: slice::Iter<'a, Entry<T>>,
-    back: slice::Iter<'a, Entry<T>>,
+    chunks: slice::Iter<'a, Arc<Chunk<Key, T>>>,
+    front: slice::Iter<'a, Entry<Key, T>>,
+    back: slice::Iter<'a, Entry<Key, T>>,
     left: usize,
 }
 

@@ -37,6 +37,7 @@
 //! ```
 
 mod chunks;
+mod index;
 mod snapshot;
 mod types;
 
@@ -44,6 +45,7 @@ mod types;
 mod tests;
 
 pub use chunks::Iter;
+pub use index::{Index, IndexConflict, IndexPanic, Indexes, OWNER_UID, UnknownIndex};
 pub use snapshot::Snapshot;
 pub use types::*;
 
@@ -52,6 +54,7 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::fmt;
 
+use self::index::IndexPanics;
 use crate::object::{Key, Resource, version};
 use crate::watcher::Event;
 
@@ -62,6 +65,8 @@ pub struct Store<T> {
     now: Snapshot<T>,
     staged: Option<BTreeMap<Key, T>>,
     stale: u64,
+    indexes: Indexes<T>,
+    index_panics: IndexPanics,
 }
 
 /// What became of one event. The differences themselves are in the sink.
@@ -80,7 +85,13 @@ pub enum Applied {
 
 impl<T> Default for Store<T> {
     fn default() -> Self {
-        Self { now: Snapshot::default(), staged: None, stale: 0 }
+        Self {
+            now: Snapshot::default(),
+            staged: None,
+            stale: 0,
+            indexes: Indexes::new(),
+            index_panics: IndexPanics::default(),
+        }
     }
 }
 
@@ -99,6 +110,25 @@ impl<T: Resource> Store<T> {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The same with these indexes, which go along with every change: each costs its function on the old and the new
+    /// state of what changed, and a write for each value that differs.
+    #[must_use]
+    pub fn with_indexes(indexes: Indexes<T>) -> Self {
+        Self { now: Snapshot::default().indexed_by(&indexes), indexes, ..Self::default() }
+    }
+
+    /// The panics of index functions since this was asked last; the first
+    /// [`INDEX_PANICS`](crate::limits::INDEX_PANICS) of them.
+    pub fn take_index_panics(&mut self) -> Vec<IndexPanic> {
+        core::mem::take(&mut self.index_panics.told)
+    }
+
+    /// How often index functions have panicked.
+    #[must_use]
+    pub const fn index_panics(&self) -> u64 {
+        self.index_panics.count
     }
 
     /// Takes one event and appends what it changed to `changes`, in the order of keys for a full state.
@@ -156,7 +186,9 @@ impl<T: Resource> Store<T> {
             return Applied::Stale(key);
         }
         self.now.advance(new.resource_version());
-        let old = self.now.rows_mut().insert(key, new.clone());
+        let (rows, entries) = self.now.parts_mut();
+        let old = rows.insert(key.clone(), new.clone());
+        index::update(&self.indexes, entries, &key, old.as_ref(), Some(&new), &mut self.index_panics);
         difference(old, new, Found::Event, changes);
         Applied::Done
     }
@@ -173,10 +205,13 @@ impl<T: Resource> Store<T> {
             self.stale += 1;
             return Applied::Stale(key);
         }
-        // The last state of another life is of no use to someone who knew this one.
-        let old = if old.uid() == last.uid() { last.clone() } else { old.clone() };
+        let old = old.clone();
         self.now.advance(last.resource_version());
-        self.now.rows_mut().remove(&key);
+        let (rows, entries) = self.now.parts_mut();
+        rows.remove(&key);
+        index::update(&self.indexes, entries, &key, Some(&old), None, &mut self.index_panics);
+        // The last state of another life is of no use to someone who knew this one.
+        let old = if old.uid() == last.uid() { last } else { old };
         changes.push(Change::Deleted { old, final_unknown: false });
         Applied::Done
     }
@@ -184,18 +219,30 @@ impl<T: Resource> Store<T> {
     /// Makes `staged` the state: one walk over both in the order of keys.
     fn swap(&mut self, staged: BTreeMap<Key, T>, resource_version: &str, changes: &mut Vec<Change<T>>) {
         let found = if self.now.is_synced() { Found::List } else { Found::FirstList };
-        let mut old = self.now.iter().peekable();
+        let (rows, entries) = self.now.parts_mut();
+        let mut reindex = |key: &Key, old: Option<&T>, new: Option<&T>| {
+            index::update(&self.indexes, entries, key, old, new, &mut self.index_panics);
+        };
+        let mut old = rows.iter().peekable();
         let gone = |old: &T| Change::Deleted { old: old.clone(), final_unknown: true };
         for (key, new) in &staged {
-            while let Some((_, o)) = old.next_if(|(k, _)| *k < key) {
+            while let Some((k, o)) = old.next_if(|(k, _)| *k < key) {
+                reindex(k, Some(o), None);
                 changes.push(gone(o));
             }
             match old.next_if(|(k, _)| *k == key) {
                 Some((_, o)) if same(o, new) => {}
-                o => difference(o.map(|(_, o)| o.clone()), new.clone(), found, changes),
+                o => {
+                    let o = o.map(|(_, o)| o);
+                    reindex(key, o, Some(new));
+                    difference(o.cloned(), new.clone(), found, changes);
+                }
             }
         }
-        changes.extend(old.map(|(_, o)| gone(o)));
+        for (k, o) in old {
+            reindex(k, Some(o), None);
+            changes.push(gone(o));
+        }
         self.now.replace(staged, resource_version);
     }
 

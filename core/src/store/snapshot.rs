@@ -2,17 +2,21 @@
 
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::fmt;
 
 use super::chunks::{Chunks, Iter};
+use super::index::{self, Entries, IndexPanics, Indexes, OWNER_UID, UnknownIndex, label_name};
 use crate::object::{Key, Resource, version};
 
 /// A consistent view of a store at one moment: cheap to clone, and to send to other threads if `T` is.
 ///
 /// It never changes. What it holds lives as long as it does, so keep it for one reconcile, not for a day.
 pub struct Snapshot<T> {
-    rows: Chunks<T>,
+    rows: Chunks<Key, T>,
+    /// What each index of the store has found.
+    entries: Arc<Vec<Entries>>,
     resource_version: Arc<str>,
     synced: bool,
 }
@@ -21,6 +25,7 @@ impl<T> Clone for Snapshot<T> {
     fn clone(&self) -> Self {
         Self {
             rows: self.rows.clone(),
+            entries: Arc::clone(&self.entries),
             resource_version: Arc::clone(&self.resource_version),
             synced: self.synced,
         }
@@ -29,7 +34,7 @@ impl<T> Clone for Snapshot<T> {
 
 impl<T> Default for Snapshot<T> {
     fn default() -> Self {
-        Self { rows: Chunks::default(), resource_version: "".into(), synced: false }
+        Self { rows: Chunks::default(), entries: Arc::default(), resource_version: "".into(), synced: false }
     }
 }
 
@@ -70,8 +75,65 @@ impl<T> Snapshot<T> {
     /// The objects of one namespace in the order of names; of none if `namespace` is empty.
     pub fn in_namespace<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = (&'a Key, &'a T)> {
         self.rows
-            .iter_from(&Key::namespaced(namespace, ""))
+            .iter_from(move |key| key.namespace().unwrap_or("") < namespace)
             .take_while(move |(key, _)| key.namespace().unwrap_or("") == namespace)
+    }
+
+    /// The objects that `index` finds by `value`, in the order of their keys; none if there are none. Costs two binary
+    /// searches and two more for each object.
+    ///
+    /// # Errors
+    /// The store has no such index: it must be asked for, with `index` on the source of a controller. See
+    /// [`Index`](super::Index) for an example.
+    pub fn by_index<'a>(
+        &'a self,
+        index: &str,
+        value: &'a str,
+    ) -> Result<impl Iterator<Item = (&'a Key, &'a T)> + use<'a, T>, UnknownIndex> {
+        let Some(entries) = self.entries.iter().find(|entries| *entries.name == *index) else {
+            let known = self.entries.iter().map(|entries| Arc::clone(&entries.name)).collect();
+            return Err(UnknownIndex { name: index.into(), known });
+        };
+        Ok(entries.keys(value).filter_map(|key| Some((key, self.rows.get(key)?))))
+    }
+
+    /// The objects that have an owner reference with this uid.
+    ///
+    /// # Errors
+    /// The store is without [`Index::by_owner_uid`](super::Index::by_owner_uid).
+    pub fn owned_by<'a>(
+        &'a self,
+        uid: &'a str,
+    ) -> Result<impl Iterator<Item = (&'a Key, &'a T)> + use<'a, T>, UnknownIndex> {
+        self.by_index(OWNER_UID, uid)
+    }
+
+    /// The objects whose label has this value.
+    ///
+    /// # Errors
+    /// The store is without [`Index::label`](super::Index::label) for this label.
+    pub fn labelled<'a>(
+        &'a self,
+        label: &str,
+        value: &'a str,
+    ) -> Result<impl Iterator<Item = (&'a Key, &'a T)> + use<'a, T>, UnknownIndex> {
+        self.by_index(&label_name(label), value)
+    }
+
+    /// The same objects with these indexes and no others, for tests of what reads views.
+    #[must_use]
+    pub fn indexed_by(mut self, indexes: &Indexes<T>) -> Self {
+        self.entries = Arc::new(indexes.iter().map(Entries::nothing).collect());
+        let mut panics = IndexPanics::default();
+        for (key, object) in self.rows.iter() {
+            index::update(indexes, &mut self.entries, key, None, Some(object), &mut panics);
+        }
+        self
+    }
+
+    #[cfg(test)]
+    pub(super) fn shares_indexes_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.entries, &other.entries)
     }
 
     /// How many objects there are.
@@ -104,8 +166,9 @@ impl<T> Snapshot<T> {
         self.synced
     }
 
-    pub(super) const fn rows_mut(&mut self) -> &mut Chunks<T> {
-        &mut self.rows
+    /// The objects, and what the indexes have found.
+    pub(super) const fn parts_mut(&mut self) -> (&mut Chunks<Key, T>, &mut Arc<Vec<Entries>>) {
+        (&mut self.rows, &mut self.entries)
     }
 
     /// Moves the version up to `to`; never down.

@@ -10,6 +10,8 @@ use super::chunks::Chunks;
 use super::*;
 use crate::object::OwnerReference;
 
+mod indexes;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Obj {
     key: Key,
@@ -371,7 +373,7 @@ fn store_and_followers_agree_with_a_map() {
 fn chunks_agree_with_a_map_at_size() {
     let mut rng = crate::rng::Rng::new(3);
     let key = |n: u64| Key::namespaced(&format!("n{}", n % 7), &format!("{n:05}"));
-    let mut chunks: Chunks<u64> = Chunks::default();
+    let mut chunks: Chunks<Key, u64> = Chunks::default();
     let mut map = BTreeMap::new();
     let mut copies = Vec::new();
     // Grow to thousands, then shrink to nothing: splits, merges and empty chunks all happen.
@@ -398,7 +400,7 @@ fn chunks_agree_with_a_map_at_size() {
         assert_eq!(chunks.len(), map.len());
         assert!(chunks.iter().eq(map.iter()));
         let from = key(rng.below(6_000));
-        assert!(chunks.iter_from(&from).eq(map.range(from..)));
+        assert!(chunks.iter_from(|k| *k < from).eq(map.range(&from..)));
         let built = Chunks::from_sorted(map.clone().into_iter());
         assert!(built.iter().eq(map.iter()) && built.iter().len() == map.len());
         for n in (0..6_000).step_by(37) {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 pub use crate::api::ListMeta;
 use crate::api::Status;
 use crate::object::Key;
+use crate::store::IndexPanic;
 
 /// Names one request of one watcher; never reused by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -228,6 +229,8 @@ pub enum Notice {
         /// The object.
         key: Key,
     },
+    /// An index function panicked over an object, which its index does not find.
+    IndexPanicked(IndexPanic),
     /// A frame of an unknown type was skipped.
     UnknownType(String),
 }

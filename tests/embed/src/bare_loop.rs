@@ -15,6 +15,7 @@ use steersman_core::controller::{self, Controller, Outcome, ReconcileId, SourceI
 use steersman_core::machine::{Machine, Outputs};
 use steersman_core::object::Object;
 use steersman_core::source::{self, Source};
+use steersman_core::store::Indexes;
 use steersman_core::time::Time;
 use steersman_core::tls::{self, TlsError};
 
@@ -48,12 +49,14 @@ impl<P: Plan> BareLoop<P> {
     pub fn new(config: Config, settings: controller::Config<Object>, plan: Arc<P>) -> Result<Self, TlsError> {
         let (config, tls) = (Arc::new(config.clone()), tls::client_config(&config)?);
         let endpoint = Arc::new(Endpoint::new(&config));
-        let start = |(watch, seed)| {
-            let (options, auth) = (source::Options::default(), Authenticator::new(&config));
-            let source = Source::new(watch, options, Arc::clone(&endpoint), auth, seed);
+        let start = |(source, seed): (&controller::Source<Object>, _)| {
+            let indexes = Indexes::of(source.indexes.iter().cloned()).expect("one index of a name");
+            let options = source::Options { indexes, ..source::Options::default() };
+            let auth = Authenticator::new(&config);
+            let source = Source::new(&source.watch, options, Arc::clone(&endpoint), auth, seed);
             Socketed::new(&config, &tls, source, Time::ZERO, source::Input::Start)
         };
-        let sources = settings.sources.iter().map(|s| &s.watch).zip(1..).map(start).collect();
+        let sources = settings.sources.iter().zip(1..).map(start).collect();
         Ok(Self {
             origin: Instant::now(),
             controller: Controller::new(settings, 7),
