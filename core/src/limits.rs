@@ -34,6 +34,9 @@ pub const WATCH_IDLE: Duration = Duration::from_secs(130);
 pub const WATCH_IDLE_AFTER_BOOKMARK: Duration = Duration::from_secs(75);
 /// Longest silence of a streaming list before its end bookmark; client-go warns at this point and waits on.
 pub const INITIAL_EVENTS_STALL: Duration = Duration::from_secs(10);
+/// For how long plain lists are used once a server has refused a streaming list, or not finished it. Servers are upgraded
+/// and features switched on over hours; a try that fails costs one request, or the stall above.
+pub const STREAMING_AGAIN: Duration = Duration::from_secs(3600);
 /// How much longer than its `timeoutSeconds` a watch may live.
 pub const WATCH_GUARD: Duration = Duration::from_secs(30);
 /// Shortest and longest `timeoutSeconds` that a watch asks for.

@@ -210,6 +210,7 @@ fn notice(n: &Notice) -> String {
         Notice::Silent { after } => format!("silent for {:.3}", after.as_secs_f64()),
         Notice::FellBack { error } => format!("fell back: {error}"),
         Notice::Quarantined(bad) => format!("quarantined {:?}: {}", bad.key, bad.error),
+        Notice::Recovered(key) => format!("recovered {key}"),
         Notice::UnknownType(kind) => format!("unknown type {kind}"),
         other => format!("{other:?}"),
     }
@@ -267,7 +268,7 @@ impl Player {
 }
 
 fn config(words: &[&str]) -> Config {
-    let mut config = Config::default();
+    let mut config = Config { streaming: false, ..Config::default() };
     for word in words {
         match word.split_once('=').unwrap_or((word, "")) {
             ("page_size", n) => config.page_size = n.parse().ok(),
@@ -313,7 +314,7 @@ fn replay(text: &str) -> String {
                 s.failures,
                 s.events,
                 s.relists,
-                s.quarantined,
+                s.quarantine.len(),
                 s.dropped,
                 s.last_error
             );

@@ -8,5 +8,6 @@ pub mod framing;
 pub mod gzip;
 pub mod list_split;
 pub mod queue;
+pub mod store;
 pub mod watcher;
 pub mod wire;

@@ -1,7 +1,7 @@
 //! Which watches several controllers need together.
 
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -80,7 +80,7 @@ impl PlannedSource {
     }
 
     fn conflict(&self, IndexConflict(index): IndexConflict) -> PlanError {
-        PlanError::IndexConflict { watch: self.spec.clone(), index: (*index).into() }
+        PlanError::IndexConflict { watch: self.spec.to_string(), index: (*index).into() }
     }
 }
 
@@ -157,8 +157,8 @@ pub enum PlanError {
     NoWatches(String),
     /// Two different indexes of this watch have one name.
     IndexConflict {
-        /// The watch.
-        watch: WatchSpec,
+        /// The watch, as its spec is displayed.
+        watch: String,
         /// The name.
         index: String,
     },

@@ -115,6 +115,7 @@ impl From<&watcher::Notice> for Line {
                     .error(&bad.error)
                     .version(&bad.resource_version)
             },
+            N::Recovered(key) => Self::new(Level::Info, "object can be read again").key(key),
             N::Stale { key } => Self::new(Level::Debug, "stale event dropped").key(key),
             N::IndexPanicked(panic) => Self::new(Level::Error, "index panicked")
                 .key(&panic.key)

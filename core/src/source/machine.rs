@@ -26,6 +26,7 @@ use crate::object::{Object, ObjectOptions};
 use crate::store::{Applied, Change, Delta, Indexes, Snapshot, Store};
 use crate::time::{Clock, Time};
 use crate::watcher::{self, Ask, CloseReason, ListMeta, Notice, Rejection, ReqId, Watcher};
+use crate::wire;
 use crate::wire::http::{RequestHead, retry_after};
 use crate::wire::run::Run;
 
@@ -314,7 +315,10 @@ impl Source {
                 }
             }
             client::Output::Body(bytes) => {
-                self.tell(now, watcher::Input::Progress(id));
+                // Blank lines keep a connection alive, but say nothing of the watch.
+                if !bytes.iter().all(u8::is_ascii_whitespace) {
+                    self.tell(now, watcher::Input::Progress(id));
+                }
                 self.body(now, current, &bytes, out);
             }
             answer @ (client::Output::End | client::Output::Failed(_)) => self.end(now, current, answer, out),
@@ -368,7 +372,8 @@ impl Source {
                     Err(e) => return Pieces::Nonsense(format!("{e}")),
                 },
                 Reading::Watch(splitter) => match splitter.next(input) {
-                    None if last => splitter.finish(),
+                    // A frame that was cut off was not applied, so it comes again.
+                    None if last => splitter.finish().filter(|p| !matches!(p, wire::Piece::Truncated(_))),
                     piece => piece,
                 },
                 Reading::Head | Reading::Refusal { .. } => None,

@@ -19,10 +19,12 @@ use crate::net::{ConnId, NetError, NetErrorKind, NetEvent};
 use crate::object::{Key, Resource};
 use crate::store::Change;
 use crate::time::Time;
-use crate::watcher::Notice;
+use crate::watcher::{self, Notice};
 use crate::wire::gzip::tests::member;
 use crate::wire::http::write_chunk;
 
+mod answers;
+mod frames;
 mod lessons;
 
 const CONFIGMAPS: ResourceType = ResourceType::new("", "v1", "configmaps", "ConfigMap", Scope::Namespaced);
@@ -102,9 +104,15 @@ fn frame(kind: &str, object: &str) -> String {
     format!("{{\"type\":\"{kind}\",\"object\":{object}}}\n")
 }
 
+/// With plain lists.
+fn lists() -> Options {
+    let watcher = watcher::Config { streaming: false, ..watcher::Config::default() };
+    Options { watcher, ..Options::default() }
+}
+
 impl Play {
     fn new(style: Style, script: Vec<Answer>) -> Self {
-        Self::with(style, Options::default(), script)
+        Self::with(style, lists(), script)
     }
 
     fn with(style: Style, options: Options, script: Vec<Answer>) -> Self {

@@ -72,10 +72,7 @@ impl<K: Ord, T> Chunks<K, T> {
     }
 
     /// Entries from the first key on that is not `below`, which must hold for the keys before some point only.
-    pub(super) fn iter_from<'a>(
-        &'a self,
-        below: impl Fn(&K) -> bool,
-    ) -> impl Iterator<Item = (&'a K, &'a T)> {
+    pub(super) fn iter_from(&self, below: impl Fn(&K) -> bool) -> impl Iterator<Item = (&K, &T)> {
         // The chunk before the first one that begins at or above the point may end above it.
         let at = self.spine.partition_point(|c| below(&c[0].0)).saturating_sub(1);
         let skip = self.spine.get(at).map_or(0, |c| c.partition_point(|e| below(&e.0)));

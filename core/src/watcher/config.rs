@@ -24,8 +24,12 @@ pub struct Config {
     /// Objects a page of a list at `""`; `None` for one answer. Lists at a known version are never paged, since a `limit`
     /// would send them past the server's watch cache.
     pub page_size: Option<u32>,
-    /// Whether to try streaming lists (`sendInitialEvents`), with plain lists as the fallback.
+    /// Whether to try streaming lists (`sendInitialEvents`; servers have them since Kubernetes 1.32), with plain lists as
+    /// the fallback. On by default: they cost a server far less memory, and come from its watch cache however fresh the
+    /// state must be.
     pub streaming: bool,
+    /// For how long plain lists are used after a fallback; then a streaming list is tried again.
+    pub streaming_again: Duration,
     /// `timeoutSeconds` of a watch is random in this range, so that watches do not all end at once.
     pub timeout: (Duration, Duration),
     /// How much longer than its `timeoutSeconds` a watch may live.
@@ -54,7 +58,8 @@ impl Default for Config {
         Self {
             first: FirstState::Consistent,
             page_size: Some(limits::PAGE_SIZE),
-            streaming: false,
+            streaming: true,
+            streaming_again: limits::STREAMING_AGAIN,
             timeout: limits::WATCH_TIMEOUT,
             guard: limits::WATCH_GUARD,
             idle: limits::WATCH_IDLE,
@@ -78,7 +83,13 @@ impl Config {
         let second = Duration::from_secs(1);
         self.timeout.0 = self.timeout.0.clamp(second, DAY);
         self.timeout.1 = self.timeout.1.clamp(self.timeout.0, DAY);
-        for d in [&mut self.guard, &mut self.idle, &mut self.idle_after_bookmark, &mut self.stall] {
+        for d in [
+            &mut self.guard,
+            &mut self.idle,
+            &mut self.idle_after_bookmark,
+            &mut self.stall,
+            &mut self.streaming_again,
+        ] {
             *d = (*d).clamp(second, DAY);
         }
         self.page_size = self.page_size.filter(|n| *n > 0);

@@ -2,6 +2,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::sync::Arc;
 use core::fmt;
 use core::marker::PhantomData;
 use core::mem;
@@ -39,12 +40,13 @@ pub struct Watcher<T> {
     pub(super) refusals: u32,
     /// Watches in a row that brought nothing, for a reason that may be the version they began at.
     pub(super) barren: u32,
-    /// Streaming lists are still worth a try.
-    pub(super) streaming: bool,
-    /// Streaming lists in a row that ended before their end bookmark.
+    /// Until then streaming lists are not worth a try.
+    pub(super) plain_until: Time,
+    /// Streaming lists in a row that failed for a reason that may be the server's way with them.
     pub(super) stream_ends: u32,
     pub(super) synced: bool,
-    pub(super) quarantine: BTreeMap<Key, BadObject>,
+    /// Shared with whoever asked for the status.
+    pub(super) quarantine: Arc<BTreeMap<Key, BadObject>>,
     /// A frame could not be read since the last full state.
     pub(super) suspect: bool,
     pub(super) listed_at: Time,
@@ -99,10 +101,10 @@ impl<T: Resource> Watcher<T> {
             watch_backoff: Backoff::new(config.backoff),
             refusals: 0,
             barren: 0,
-            streaming: config.streaming,
+            plain_until: Time::ZERO,
             stream_ends: 0,
             synced: false,
-            quarantine: BTreeMap::new(),
+            quarantine: Arc::default(),
             suspect: false,
             listed_at: Time::ZERO,
             stats: Stats::default(),
@@ -139,16 +141,10 @@ impl<T: Resource> Watcher<T> {
             relists,
             watches,
             dropped,
-            quarantined: self.quarantine.len(),
+            quarantine: Arc::clone(&self.quarantine),
             unreadable,
             clamped: self.clock.clamped,
         }
-    }
-
-    /// The objects that cannot be read now, as far as their keys are known, in the order of keys; the first
-    /// [`limits::QUARANTINE`] of them.
-    pub fn quarantine(&self) -> impl Iterator<Item = &BadObject> {
-        self.quarantine.values()
     }
 
     pub(super) fn request(&mut self, ask: Ask, out: &mut Outputs<Output<T>>) -> ReqId {
@@ -164,6 +160,10 @@ impl<T: Resource> Watcher<T> {
 
     /// Begins to read a full state.
     pub(super) fn begin(&mut self, now: Time, out: &mut Outputs<Output<T>>) {
+        self.begin_by(now, self.config.streaming && now >= self.plain_until, out);
+    }
+
+    pub(super) fn begin_by(&mut self, now: Time, streaming: bool, out: &mut Outputs<Output<T>>) {
         out.push(Output::Notice(Notice::Listing));
         let at = if self.unavailable {
             None
@@ -172,7 +172,7 @@ impl<T: Resource> Watcher<T> {
         } else {
             (self.config.first == FirstState::Cached).then(|| "0".into())
         };
-        if self.streaming {
+        if streaming {
             self.begin_stream(now, at, out);
         } else {
             self.begin_list(at, out);
@@ -209,7 +209,12 @@ impl<T: Resource> Watcher<T> {
         self.barren = 0;
         self.stream_ends = 0;
         self.synced = true;
-        self.quarantine = bad;
+        // Beyond the limit nobody knows which are still bad.
+        if bad.len() < limits::QUARANTINE {
+            let readable = self.quarantine.keys().filter(|key| !bad.contains_key(*key)).cloned();
+            out.extend(readable.map(|key| Output::Notice(Notice::Recovered(key))));
+        }
+        self.quarantine = Arc::new(bad);
         self.suspect = false;
         self.listed_at = now;
         out.push(Output::Event(Event::InitDone { resource_version: head.clone() }));
@@ -252,7 +257,7 @@ impl<T: Resource> Watcher<T> {
         out: &mut Outputs<Output<T>>,
     ) {
         self.stats.unreadable += 1;
-        let aside = aside.unwrap_or(&mut self.quarantine);
+        let aside = aside.unwrap_or_else(|| Arc::make_mut(&mut self.quarantine));
         if let Some(key) = &bad.key
             && (aside.len() < limits::QUARANTINE || aside.contains_key(key))
         {

@@ -1,9 +1,13 @@
 //! What a watcher says about itself.
 
+use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::BadObject;
+use crate::object::Key;
 use crate::time::Time;
 
 /// What a watcher is doing.
@@ -53,10 +57,35 @@ pub struct WatcherStatus {
     pub watches: u64,
     /// Inputs that named a request which was no longer outstanding.
     pub dropped: u64,
-    /// Objects that cannot be read now, as far as their keys are known.
-    pub quarantined: usize,
+    /// Objects that cannot be read now, as far as their keys are known; the first
+    /// [`QUARANTINE`](crate::limits::QUARANTINE) of them.
+    #[serde(with = "as_list")]
+    pub quarantine: Arc<BTreeMap<Key, BadObject>>,
     /// Frames and items that could not be read, ever.
     pub unreadable: u64,
     /// How often the executor's time went backwards.
     pub clamped: u64,
+}
+
+/// In JSON the objects are a list: each names its key itself.
+mod as_list {
+    use alloc::vec::Vec;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::{Arc, BTreeMap, BadObject, Key};
+
+    pub(super) fn serialize<S: Serializer>(
+        map: &Arc<BTreeMap<Key, BadObject>>,
+        s: S,
+    ) -> Result<S::Ok, S::Error> {
+        s.collect_seq(map.values())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        d: D,
+    ) -> Result<Arc<BTreeMap<Key, BadObject>>, D::Error> {
+        let list: Vec<BadObject> = Vec::deserialize(d)?;
+        Ok(Arc::new(list.into_iter().filter_map(|bad| Some((bad.key.clone()?, bad))).collect()))
+    }
 }

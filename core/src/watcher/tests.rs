@@ -12,6 +12,8 @@ use crate::machine::{Machine, Outputs};
 use crate::object::{Key, OwnerReference, Resource};
 use crate::time::Time;
 
+mod memory;
+
 #[derive(Clone, Debug, PartialEq)]
 struct Obj(u8, String);
 
@@ -29,6 +31,11 @@ impl Resource for Obj {
 }
 
 type W = Watcher<Obj>;
+
+/// With plain lists.
+fn lists() -> Config {
+    Config { streaming: false, ..Config::default() }
+}
 
 fn step(w: &mut W, now: Time, input: Input<Obj>) -> Vec<Output<Obj>> {
     let mut out = Outputs::new();
@@ -81,7 +88,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 #[test]
 fn a_server_that_ends_every_watch_at_once_is_asked_seldom() {
     // An hour at 30 to 60 s a pause, a list for each three watches.
-    let (lists, watches) = requests_in(HOUR, Config::default(), |w, now, id, ask| match ask {
+    let (lists, watches) = requests_in(HOUR, lists(), |w, now, id, ask| match ask {
         Ask::List { .. } => step(w, now, Input::ListEnd(id, list_end("10"))),
         Ask::Watch { .. } => step(w, now, Input::Closed(id, CloseReason::Clean)),
     });
@@ -92,7 +99,7 @@ fn a_server_that_ends_every_watch_at_once_is_asked_seldom() {
 #[test]
 fn a_server_that_repeats_old_events_and_ends_is_asked_seldom() {
     for versions in [["3", "4"], ["opaque", "other"]] {
-        let (_, watches) = requests_in(HOUR, Config::default(), |w, now, id, ask| match ask {
+        let (_, watches) = requests_in(HOUR, lists(), |w, now, id, ask| match ask {
             Ask::List { .. } => step(w, now, Input::ListEnd(id, list_end("10"))),
             Ask::Watch { .. } => {
                 for rv in versions {
@@ -125,7 +132,7 @@ fn an_endless_410_is_asked_seldom() {
 
 #[test]
 fn a_list_that_fails_after_its_first_item_backs_off() {
-    let (lists, _) = requests_in(HOUR, Config::default(), |w, now, id, _| {
+    let (lists, _) = requests_in(HOUR, lists(), |w, now, id, _| {
         step(w, now, Input::Opened(id));
         step(w, now, Input::Item(id, Obj(1, "5".into())));
         step(w, now, Input::Closed(id, CloseReason::Broken("reset".into())))
@@ -135,7 +142,7 @@ fn a_list_that_fails_after_its_first_item_backs_off() {
 
 #[test]
 fn overload_never_leads_to_a_list() {
-    let (lists, watches) = requests_in(HOUR, Config::default(), |w, now, id, ask| match ask {
+    let (lists, watches) = requests_in(HOUR, lists(), |w, now, id, ask| match ask {
         Ask::List { .. } => step(w, now, Input::ListEnd(id, list_end("10"))),
         Ask::Watch { .. } => {
             let status = Status { code: 429, ..Status::default() };
@@ -149,7 +156,7 @@ fn overload_never_leads_to_a_list() {
 
 #[test]
 fn an_absurd_retry_after_is_bounded() {
-    let mut w = W::new(Config::default(), 1);
+    let mut w = W::new(lists(), 1);
     step(&mut w, Time::ZERO, Input::Start);
     let rejection = Rejection { code: 503, status: Status::default(), retry_after: Some(Duration::MAX) };
     step(&mut w, Time::ZERO, Input::Rejected(ReqId(1), rejection));
@@ -160,7 +167,7 @@ fn an_absurd_retry_after_is_bounded() {
 #[test]
 fn watch_timeouts_are_spread_over_their_range() {
     let mut seen = Vec::new();
-    requests_in(HOUR * 24, Config::default(), |w, now, id, ask| match ask {
+    requests_in(HOUR * 24, lists(), |w, now, id, ask| match ask {
         Ask::List { .. } => step(w, now, Input::ListEnd(id, list_end("10"))),
         Ask::Watch { timeout_seconds, .. } => {
             seen.push(*timeout_seconds);
@@ -191,7 +198,8 @@ fn senseless_settings_do_no_harm() {
             repair: zero,
             backoff: Policy { base: zero, cap: Duration::MAX, jitter },
             retry_after_max: Duration::MAX,
-            ..Config::default()
+            streaming_again: zero,
+            ..lists()
         };
         let mut w = W::new(config, 1);
         let out = step(&mut w, Time::ZERO, Input::Start);
@@ -216,7 +224,7 @@ fn serve(w: &mut W) -> Vec<Output<Obj>> {
 
 #[test]
 fn error_texts_are_kept_short_and_on_one_line() {
-    let mut w = W::new(Config::default(), 1);
+    let mut w = W::new(lists(), 1);
     step(&mut w, Time::ZERO, Input::Start);
     let text = "<html>\r\n".to_string() + &"\u{e4}".repeat(10_000);
     step(&mut w, Time::ZERO, Input::Closed(ReqId(1), CloseReason::Protocol(text)));
@@ -226,8 +234,55 @@ fn error_texts_are_kept_short_and_on_one_line() {
 }
 
 #[test]
+fn streaming_lists_are_given_up_for_refusals_only() {
+    let after = |code: u16| {
+        let mut w = W::new(Config::default(), 1);
+        step(&mut w, Time::ZERO, Input::Start);
+        let rejection = Rejection { code, status: Status { code, ..Status::default() }, retry_after: None };
+        let rejected = step(&mut w, Time::ZERO, Input::Rejected(ReqId(1), rejection.clone()));
+        // The same as an ERROR event of an open watch.
+        let mut w = W::new(Config::default(), 1);
+        step(&mut w, Time::ZERO, Input::Start);
+        let told = step(&mut w, Time::ZERO, Input::Frame(ReqId(1), Frame::Error(rejection.status)));
+        [rejected, told].map(|out| matches!(request(&out), Some((_, Ask::List { .. }))))
+    };
+    for code in [400, 403, 404, 405, 406, 409, 415, 418, 422] {
+        assert_eq!(after(code), [true; 2], "{code}");
+    }
+    for code in [0, 401, 408, 410, 425, 429, 500, 501, 502, 503, 504, 522] {
+        assert_eq!(after(code), [false; 2], "{code}");
+    }
+}
+
+#[test]
+fn what_is_kept_aside_can_be_listed() {
+    let mut w = W::new(lists(), 1);
+    step(&mut w, Time::ZERO, Input::Start);
+    let bad = |name: &str| BadObject {
+        key: Some(Key::cluster(name)),
+        resource_version: "5".into(),
+        error: "labels: not an object".into(),
+    };
+    step(&mut w, Time::ZERO, Input::BadItem(ReqId(1), bad("7")));
+    step(&mut w, Time::ZERO, Input::ListEnd(ReqId(1), list_end("10")));
+    step(&mut w, Time::ZERO, Input::Frame(ReqId(2), Frame::Bad(bad("8"))));
+    let status = w.status();
+    assert_eq!(status.quarantine.values().collect::<Vec<_>>(), [&bad("7"), &bad("8")]);
+    let json = serde_json::to_string(&status).unwrap();
+    assert!(
+        json.contains(r#""quarantine":[{"key":"7","resourceVersion":"5","error":"labels: not an object"}"#),
+        "{json}"
+    );
+    assert_eq!(serde_json::from_str::<WatcherStatus>(&json).unwrap(), status);
+    // It is read again: told, and gone from the list; whoever holds an old status still has it.
+    let out = step(&mut w, Time::ZERO, Input::Frame(ReqId(2), Frame::Modified(Obj(7, "11".into()))));
+    assert!(out.contains(&Output::Notice(Notice::Recovered(Key::cluster("7")))));
+    assert_eq!((w.status().quarantine.len(), status.quarantine.len()), (1, 2));
+}
+
+#[test]
 fn the_quarantine_is_bounded() {
-    let mut w = W::new(Config::default(), 1);
+    let mut w = W::new(lists(), 1);
     step(&mut w, Time::ZERO, Input::Start);
     for n in 0..2_000 {
         let key = Some(Key::cluster(&format!("{n}")));
@@ -236,13 +291,12 @@ fn the_quarantine_is_bounded() {
     }
     step(&mut w, Time::ZERO, Input::ListEnd(ReqId(1), list_end("10")));
     let status = w.status();
-    assert_eq!((status.quarantined, status.unreadable), (crate::limits::QUARANTINE, 2_000));
-    assert_eq!(w.quarantine().count(), crate::limits::QUARANTINE);
+    assert_eq!((status.quarantine.len(), status.unreadable), (crate::limits::QUARANTINE, 2_000));
 }
 
 #[test]
 fn time_that_runs_backwards_is_clamped_and_counted() {
-    let mut w = W::new(Config::default(), 1);
+    let mut w = W::new(lists(), 1);
     step(&mut w, Time::from_secs(100), Input::Start);
     step(&mut w, Time::from_secs(50), Input::Closed(ReqId(1), CloseReason::Refused("x".into())));
     assert!(w.next_deadline().unwrap().at > Time::from_secs(100));

@@ -13,6 +13,8 @@ pub(super) struct Trouble {
     pub(super) class: Class,
     pub(super) error: String,
     pub(super) retry_after: Duration,
+    /// The server said that it does not serve this request, and nothing else is to blame.
+    pub(super) refused: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +25,7 @@ pub(super) enum Class {
     TooLarge,
     /// The server, or the way to it, is overloaded or away; our request is not to blame.
     Busy,
-    /// We may not do this, or there is no such resource.
+    /// Our credentials are not right, we may not do this, or there is no such resource.
     Denied,
     /// Anything else; our request may be to blame.
     Other,
@@ -31,7 +33,7 @@ pub(super) enum Class {
 
 impl Trouble {
     pub(super) fn new(class: Class, error: impl Into<String>) -> Self {
-        Self { class, error: brief(error.into()), retry_after: Duration::ZERO }
+        Self { class, error: brief(error.into()), retry_after: Duration::ZERO, refused: false }
     }
 
     pub(super) fn from_rejection(r: &Rejection) -> Self {
@@ -50,8 +52,11 @@ impl Trouble {
             (reason, "") => format!("{code} {reason}"),
             (reason, message) => format!("{code} {reason}: {message}"),
         };
+        let class = classify(code, status);
+        let passing = matches!(class, Class::Expired | Class::TooLarge | Class::Busy) || code == 401;
         Self {
-            class: classify(code, status),
+            class,
+            refused: (400..500).contains(&code) && !passing,
             error: brief(text),
             retry_after: retry_after.unwrap_or_default().max(Duration::from_secs(told.into())),
         }
@@ -76,7 +81,8 @@ fn classify(code: u16, status: &Status) -> Class {
         return Class::Expired;
     }
     match (code, status.reason.as_str()) {
-        (408 | 429 | 502 | 503 | 504, _)
+        // 520 to 530 are Cloudflare's for what it could not get from the server.
+        (408 | 425 | 429 | 502..=504 | 520..=530, _)
         | (_, "TooManyRequests" | "ServiceUnavailable" | "Timeout" | "ServerTimeout") => Class::Busy,
         (401 | 403 | 404, _) => Class::Denied,
         _ => Class::Other,

@@ -72,6 +72,7 @@ pub enum Frame<T> {
 
 /// An object that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct BadObject {
     /// Its key, if that much could be read.
     pub key: Option<Key>,
@@ -217,13 +218,15 @@ pub enum Notice {
         /// How long.
         after: Duration,
     },
-    /// The server cannot do streaming lists, or not well: plain lists from now on.
+    /// The server cannot do streaming lists, or not well: plain lists for [`Config::streaming_again`](super::Config).
     FellBack {
         /// What it did.
         error: String,
     },
     /// An object cannot be read and is kept aside.
     Quarantined(BadObject),
+    /// An object that could not be read was told in a form that can, or is gone.
+    Recovered(Key),
     /// An event at or below the stored version of its object was dropped.
     Stale {
         /// The object.

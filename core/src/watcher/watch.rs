@@ -3,6 +3,7 @@
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
+use alloc::sync::Arc;
 use core::cmp::Ordering;
 use core::time::Duration;
 
@@ -52,7 +53,7 @@ pub(super) enum End {
 
 /// Barren watches in a row from one version after which a list is worth its price.
 const BARREN: u32 = 3;
-/// Streaming lists that may end before their end bookmark until plain lists are used.
+/// Streaming lists in a row that may fail before their end bookmark until plain lists are used.
 const STREAM_ENDS: u32 = 3;
 
 impl Watch {
@@ -181,11 +182,11 @@ impl<T: Resource> Watcher<T> {
         let lived = w.opened.map_or(Duration::ZERO, |at| now.since(at));
         match frame {
             Frame::Added(object) | Frame::Modified(object) => {
-                self.object(now, w, &object, lived);
+                self.object(now, w, &object, lived, out);
                 out.push(Output::Event(Event::Apply(object)));
             }
             Frame::Deleted(object) => {
-                self.object(now, w, &object, lived);
+                self.object(now, w, &object, lived, out);
                 out.push(Output::Event(Event::Delete(object)));
             }
             Frame::Bookmark { resource_version, .. } => {
@@ -211,11 +212,22 @@ impl<T: Resource> Watcher<T> {
     }
 
     /// Counts an object event, and moves the version.
-    fn object(&mut self, now: Time, w: &mut Watch, object: &T, lived: Duration) {
+    fn object(
+        &mut self,
+        now: Time,
+        w: &mut Watch,
+        object: &T,
+        lived: Duration,
+        out: &mut Outputs<Output<T>>,
+    ) {
         self.stats.events += 1;
         self.stats.last_event = Some(now);
         if !self.quarantine.is_empty() {
-            self.quarantine.remove(&object.key());
+            let key = object.key();
+            if self.quarantine.contains_key(&key) {
+                Arc::make_mut(&mut self.quarantine).remove(&key);
+                out.push(Output::Notice(Notice::Recovered(key)));
+            }
         }
         let to = object.resource_version();
         if version::is_above(to, &self.version) {
@@ -348,31 +360,30 @@ impl<T: Resource> Watcher<T> {
             }
             End::Trouble(t) | End::ErrorFrame(t) => t,
         };
-        match trouble.class {
-            Class::Expired | Class::TooLarge if at.is_some() => {
-                self.unavailable = true;
-                out.push(Output::Notice(Notice::Expired { error: trouble.error }));
-                return self.begin(now, out);
-            }
-            // A plain list would be refused as well.
-            Class::Denied => {}
-            Class::Busy => {
-                self.stream_ends += u32::from(w.opened.is_some());
-                if self.stream_ends >= STREAM_ENDS {
-                    return self.fall_back(now, trouble.error, out);
-                }
-            }
-            Class::Expired | Class::TooLarge | Class::Other => {
-                return self.fall_back(now, trouble.error, out);
-            }
+        if at.is_some() && matches!(trouble.class, Class::Expired | Class::TooLarge) {
+            self.unavailable = true;
+            out.push(Output::Notice(Notice::Expired { error: trouble.error }));
+            return self.begin(now, out);
+        }
+        // Whoever may list may still not watch, and some servers take the parameters of a streaming list amiss.
+        if trouble.refused {
+            return self.fall_back(now, trouble.error, out);
+        }
+        // Nobody knows whether a plain list would do better. Bad credentials, overload and a way that is closed would
+        // stop it as well.
+        let anything = matches!(trouble.class, Class::Denied | Class::Busy) && w.opened.is_none();
+        self.stream_ends += u32::from(!anything);
+        if self.stream_ends >= STREAM_ENDS {
+            return self.fall_back(now, trouble.error, out);
         }
         self.pause(now, Next::List, trouble, Duration::ZERO, Next::List, out);
     }
 
-    /// Plain lists from now on.
+    /// Plain lists for a long while.
     fn fall_back(&mut self, now: Time, error: String, out: &mut Outputs<Output<T>>) {
-        self.streaming = false;
+        self.plain_until = now + self.config.streaming_again;
+        self.stream_ends = 0;
         out.push(Output::Notice(Notice::FellBack { error }));
-        self.begin(now, out);
+        self.begin_by(now, false, out);
     }
 }

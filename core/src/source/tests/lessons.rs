@@ -1,7 +1,6 @@
 //! What went wrong in other runtimes, each from the bytes on: see `core/tests/KNOWN_BUGS.md`.
 
 use super::*;
-use crate::watcher;
 
 const GONE: &str = r#"{"kind":"Status","status":"Failure","reason":"Expired","code":410,"message":"too old resource version"}"#;
 const TOO_MANY: &str =
@@ -10,11 +9,11 @@ const FORBIDDEN: &str =
     r#"{"kind":"Status","status":"Failure","message":"no","reason":"Forbidden","code":403}"#;
 
 /// A list at 10 of these, then an open watch.
-fn first(objects: &[String]) -> Vec<Answer> {
+pub(super) fn first(objects: &[String]) -> Vec<Answer> {
     vec![Answer::Bytes(json(&list(10, "", objects))), Answer::Bytes(watch("", false))]
 }
 
-fn a() -> String {
+pub(super) fn a() -> String {
     object("a", "u1", 5)
 }
 
@@ -22,18 +21,18 @@ fn chunk(frames: &str) -> String {
     format!("{:x}\r\n{frames}\r\n", frames.len())
 }
 
-fn bookmark(version: u32) -> String {
+pub(super) fn bookmark(version: u32) -> String {
     frame("BOOKMARK", &format!(r#"{{"metadata":{{"resourceVersion":"{version}"}}}}"#))
 }
 
-fn end_bookmark(version: u32) -> String {
+pub(super) fn end_bookmark(version: u32) -> String {
     let marked = r#""annotations":{"k8s.io/initial-events-end":"true"}"#;
     frame("BOOKMARK", &format!(r#"{{"metadata":{{"resourceVersion":"{version}",{marked}}}}}"#))
 }
 
-fn streaming() -> Options {
-    let watcher = watcher::Config { streaming: true, ..watcher::Config::default() };
-    Options { watcher, ..Options::default() }
+/// With streaming lists, as by default.
+pub(super) fn streaming() -> Options {
+    Options::default()
 }
 
 #[test]
@@ -113,7 +112,7 @@ fn a_server_that_ends_every_watch_at_once_is_asked_less_than_once_a_second() {
 
 #[test]
 fn a_list_that_is_always_refused_is_asked_less_and_less() {
-    for options in [Options::default(), streaming()] {
+    for options in [lists(), streaming()] {
         let script = (0..500).map(|_| Answer::Bytes(http(403, FORBIDDEN))).collect();
         let mut play = Play::with(STYLES[0], options, script);
         play.pass(60);
@@ -164,6 +163,22 @@ fn a_silent_connection_is_found_out() {
         play.asked
     );
     assert_eq!(play.names(), ["a@11"]);
+}
+
+#[test]
+fn blank_lines_do_not_hide_that_a_watch_is_silent() {
+    let mut play = Play::new(STYLES[0], first(&[a()]));
+    for _ in 0..8 {
+        play.pass(20);
+        if play.asked.len() == 2 {
+            play.hear(chunk("\n").as_bytes());
+        }
+    }
+    assert!(
+        play.asked[2].ends_with("limit=1"),
+        "asked for its version within three minutes: {:?}",
+        play.asked
+    );
 }
 
 #[test]

@@ -59,7 +59,7 @@ fn indexes() -> Indexes<Obj> {
     Indexes::of([Index::by_owner_uid(), Index::new("tag", tags), touchy]).unwrap()
 }
 
-fn naive<'a>(model: &'a BTreeMap<Key, Obj>, has: impl Fn(&Obj) -> bool) -> Vec<(&'a Key, &'a Obj)> {
+fn naive(model: &BTreeMap<Key, Obj>, has: impl Fn(&Obj) -> bool) -> Vec<(&Key, &Obj)> {
     model.iter().filter(|(_, o)| has(o)).collect()
 }
 
