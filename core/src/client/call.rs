@@ -40,6 +40,7 @@ const SKIPPED_BYTES: usize = 1024 * 1024;
 /// | 429 | yes: the server did not run it |
 /// | 503 with `Retry-After` | yes: the server asks for it, as client-go reads it |
 /// | 503 | if the request is idempotent |
+/// | 502, 504, 520 to 527 | if the request is idempotent and the try was short: a proxy has no answer of its server, as after a lost connection |
 /// | 401, and a file holds the token | once, at once, with the file read again |
 /// | a deadline ran out | no: the time is gone |
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -48,7 +49,7 @@ pub struct RetryPolicy {
     pub max_retries: u32,
     /// The pauses; a `Retry-After` is a lower bound of each.
     pub backoff: Policy,
-    /// Most time spent in pauses. A server that asks for more gets its error passed on, with what it asked for, so that
+    /// Most time spent in pauses, and in tries for whose answer a proxy waited in vain. A server that asks for more gets its error passed on, with what it asked for, so that
     /// the caller's own queue waits instead of a reconcile.
     pub max_wait: Duration,
 }
@@ -151,6 +152,8 @@ pub struct Call<R> {
     backoff: Backoff,
     rng: Rng,
     retries: u32,
+    /// When the present try began.
+    begun: Time,
     waited: Duration,
     refreshed: bool,
     state: State,
@@ -265,6 +268,7 @@ impl<R: Answer> Call<R> {
             backoff: Backoff::new(policy.backoff),
             rng: Rng::new(seed),
             retries: 0,
+            begun: Time::ZERO,
             waited: Duration::ZERO,
             refreshed: false,
             state: State::New,
@@ -323,6 +327,7 @@ impl<R: Answer> Call<R> {
 
     fn attempt(&mut self, now: Time, out: &mut Outputs<CallOutput<R>>) {
         self.state = State::Running(Collected::default());
+        self.begun = now;
         let outgoing = Outgoing { timeouts: self.timeouts, ..Outgoing::of(&self.request) };
         self.drive(now, exchange::Input::Send(Box::new(outgoing)), out);
     }
@@ -401,6 +406,13 @@ impl<R: Answer> Call<R> {
             }
             429 => true,
             503 => retry_after.is_some() || self.request.idempotent,
+            // A load balancer without a server behind it, nginx' and Go's words for it and Cloudflare's. client-go repeats
+            // none of them without `Retry-After`; but a rollout of API servers behind a proxy makes each for seconds.
+            502 | 504 | 520..=527 => {
+                // What a proxy has waited for in vain has used up our patience too.
+                self.waited = self.waited.saturating_add(now.since(self.begun));
+                self.request.idempotent
+            }
             _ => false,
         };
         let error = self.error(ErrorKind::Api(status)).with_retry_after(retry_after);

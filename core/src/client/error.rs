@@ -163,6 +163,17 @@ impl Error {
         self.status().is_some_and(Status::is_conflict)
     }
 
+    /// Whether nobody knows if the server carried the request out: the connection was lost, or the time was up, after it had
+    /// been sent.
+    #[must_use]
+    pub const fn is_unknown(&self) -> bool {
+        match &self.0.kind {
+            ErrorKind::Net(e) => !e.kind.not_sent(),
+            ErrorKind::TimedOut(reason) => !ExchangeErrorKind::TimedOut(*reason).not_sent(),
+            _ => false,
+        }
+    }
+
     /// Whether there is an object of this name already.
     #[must_use]
     pub fn is_already_exists(&self) -> bool {

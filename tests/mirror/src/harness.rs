@@ -11,7 +11,7 @@ use steersman_core::api::kinds::{ConfigMap, Namespace, Secret};
 use steersman_core::api::{
     Answer, Api, DeleteParams, Deleted, Kind, List, ListParams, Patch, PatchParams, Request,
 };
-use steersman_core::client::{Error, ErrorKind};
+use steersman_core::client::Error;
 use steersman_core::object::ObjectMeta;
 use steersman_core::rng::Rng;
 
@@ -427,7 +427,8 @@ fn kill(relay: &Relay, mut rng: Rng, tick: &Receiver<()>, kills: &AtomicUsize, c
     }
 }
 
-/// The harness's own requests: repeated where nobody knows what became of them, refused after the end.
+/// The harness's own requests, refused after the end. What can be repeated the client repeats itself; here it is only what it
+/// may not: who knows all names can repeat even a request that may have been carried out.
 struct Hand<'a, E: Executor> {
     client: &'a E::Client,
     interrupted: &'a AtomicBool,
@@ -451,7 +452,7 @@ impl<E: Executor> Hand<'_, E> {
         loop {
             let answer = E::send(self.client, request.clone());
             match &answer {
-                Err(e) if matches!(e.kind(), ErrorKind::Net(_) | ErrorKind::TimedOut(_)) && tries < TRIES => {
+                Err(e) if !request.idempotent && e.is_unknown() && tries < TRIES => {
                     self.go_on_for(|| e.to_string())?;
                     wait(LOOK * tries);
                     tries += 1;

@@ -1,7 +1,7 @@
 //! The whole harness over a pure API server and a crude executor, right and wrong ones.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use steersman_apiserver::machine::{self, ApiRequest, ApiServer};
 use steersman_core::api::kinds::{CONFIGMAPS, SECRETS};
 use steersman_core::api::{Answer, Api, List, ListParams, Method, Raw, Request, ResourceType, Status};
-use steersman_core::client::{Error, ErrorKind};
+use steersman_core::client::{Error, ErrorKind, ExchangeError, ExchangeErrorKind};
 use steersman_core::config::Config;
 use steersman_core::controller::plan::{PlanOutput, PlanRun};
 use steersman_core::controller::stats::ControllerPhase;
@@ -293,6 +293,56 @@ fn wrong_executors_are_found_out() {
     assert!(line.contains("does not come to rest"), "{line}");
     let line = failure(go::<IDLE>(60, SHORT));
     assert!(line.contains("was not made in time"), "{line}");
+}
+
+/// Its client answers every request with the same error, and counts.
+struct Far;
+
+impl Executor for Far {
+    type Client = (AtomicUsize, ExchangeErrorKind);
+    type Running = ();
+
+    fn connect(_: Config) -> Result<Self::Client, String> {
+        Ok((AtomicUsize::new(0), ExchangeErrorKind::Connect))
+    }
+
+    fn send<R: Answer + Send + 'static>(client: &Self::Client, request: Request<R>) -> Result<R, Error> {
+        client.0.fetch_add(1, Ordering::Relaxed);
+        let e = ExchangeError { kind: client.1, message: "kube:6443: as it is".into() };
+        Err(Error::new(ErrorKind::Net(e), &*request.what, "kube:6443"))
+    }
+
+    fn start(_: &Self::Client, _: Controller) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn status((): &()) -> ManagerStatus {
+        ManagerStatus::default()
+    }
+
+    fn stop((): ()) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+#[test]
+fn what_the_client_repeats_itself_is_not_repeated_again() {
+    for (kind, tries) in [(ExchangeErrorKind::Connect, 1), (ExchangeErrorKind::Broken, 5)] {
+        let client = (AtomicUsize::new(0), kind);
+        let result = run::<Far>(&Job {
+            hand: &client,
+            controller: &client,
+            relay: None,
+            args: &Args { objects: 1, deadline: AMPLE, ..Args::default() },
+            seed: 7,
+            place: "nowhere".into(),
+            tidy: false,
+            interrupted: &AtomicBool::new(false),
+        });
+        let Err(Failed::Error(line)) = result else { panic!("{result:?}") };
+        assert!(line.contains("kube:6443: as it is"), "{line}");
+        assert_eq!(client.0.into_inner(), tries, "{kind:?}");
+    }
 }
 
 #[test]

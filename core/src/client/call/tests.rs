@@ -144,7 +144,11 @@ fn errors_say_what_where_and_why() {
         ("200 OK", "", "{\"kind\":\"ConfigMap\"", "kube.example:6443: "),
     ];
     for (status, headers, body, want) in table {
-        let e = error(Rig::started(get()).answer(&answer(status, headers, body))).to_string();
+        let mut rig = Rig::new(&config(), get());
+        rig.call = rig.call.with_policy(RetryPolicy::NEVER);
+        rig.give(CallInput::Start);
+        rig.net(FRESH);
+        let e = error(rig.answer(&answer(status, headers, body))).to_string();
         assert!(e.starts_with("get configmaps prod/a: ") && e.contains(want), "{e}\n  wanted {want}");
     }
 }
@@ -230,6 +234,17 @@ fn patience_ends() {
 }
 
 #[test]
+fn what_a_proxy_waited_for_is_waited_for_once() {
+    let late = answer("504 Gateway Timeout", "", "");
+    let mut rig = Rig::started(get());
+    rig.now = Time::from_secs(20);
+    delay(&rig.answer(&late));
+    rig.after_pause();
+    rig.now = rig.now + Duration::from_secs(20);
+    assert_eq!(error(rig.answer(&late)).status().map(|s| s.code), Some(504));
+}
+
+#[test]
 fn what_is_repeated_and_what_is_not() {
     let reset = NetError { kind: NetErrorKind::Reset, message: "kube.example:6443: reset by peer".into() };
     // (status or break, repeated for a GET, repeated for a POST)
@@ -238,8 +253,13 @@ fn what_is_repeated_and_what_is_not() {
         ("503 X", "Retry-After: 1\r\n", true, true),
         ("503 X", "", true, false),
         ("500 X", "Retry-After: 1\r\n", false, false),
-        ("502 X", "", false, false),
-        ("504 X", "", false, false),
+        ("502 X", "", true, false),
+        ("502 X", "Retry-After: 1\r\n", true, false),
+        ("504 X", "", true, false),
+        ("519 X", "", false, false),
+        ("520 X", "", true, false),
+        ("527 X", "", true, false),
+        ("528 X", "", false, false),
         ("409 X", "", false, false),
         ("401 X", "", false, false),
     ] {
