@@ -22,8 +22,24 @@ pub const GZIP_FREE_BYTES: u64 = 1024 * 1024;
 /// Longest header of a gzip member, with its extra field, file name and comment. HTTP servers send ten bytes.
 pub const GZIP_HEAD_BYTES: usize = 64 * 1024;
 
+/// Longest kubeconfig, certificate or token file. etcd's limit for an object, from which most of them come, is 1.5 MiB, and
+/// all public authorities together are 0.3 MiB; client-go has none and reads `/dev/zero` until it dies.
+pub const FILE_BYTES: usize = 4 * 1024 * 1024;
+/// What an executor reads at once: as long as a TLS record.
+pub const READ_BYTES: usize = 16 * 1024;
+/// How often a task may find bytes at once before it lets others have the thread. 256 KiB are about a millisecond's work;
+/// tokio gives a task 128 operations, of whatever length.
+pub const READS_IN_A_ROW: u32 = 16;
+/// How many inputs may wait for a controller before those who bring them wait too; the controller itself never waits for
+/// them. Go's controllers have unbounded queues of deltas here; ours fill the connection to the server instead.
+pub const INBOX: usize = 1024;
+/// Under load a controller's status is written no more often than this; a scrape or a page every second sees no difference.
+pub const STATUS_EVERY: Duration = Duration::from_millis(100);
+
 /// TCP and TLS together. client-go: 30 s to dial, 10 s for TLS.
 pub const CONNECT: Duration = Duration::from_secs(30);
+/// The least that each address of a host gets of [`CONNECT`], as long as there is as much; Go's dialer has the same.
+pub const CONNECT_SHARE: Duration = Duration::from_secs(2);
 /// From the last byte of the request to the head of the response. API servers end a request after 60 s.
 pub const FIRST_BYTE: Duration = Duration::from_secs(70);
 /// Longest silence inside a list or another finite body.

@@ -32,6 +32,12 @@ pub trait Machine {
     ///
     /// After `handle(d.at, Deadline)` this is `None` or later than `d.at`.
     fn next_deadline(&self) -> Option<Deadline>;
+
+    /// Whether the deadline has passed. Whoever waits for something else besides asks after each input that came instead: where
+    /// there is always one, as on a socket that never pauses, nobody comes to wait for the deadline.
+    fn is_due(&self, now: Time) -> bool {
+        self.next_deadline().is_some_and(|deadline| deadline.at <= now)
+    }
 }
 
 /// A point in time at which a machine wants to be called, and the reason.

@@ -6,6 +6,8 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits::CONNECT_SHARE;
+
 /// Names one connection of one machine; never reused by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ConnId(pub u64);
@@ -69,6 +71,25 @@ pub const DEAD_AFTER: Duration = Duration::from_secs(60);
 /// Keepalive: the silence before the first probe, the pause between probes, how many. 15 + 3 * 15 s = [`DEAD_AFTER`].
 pub const KEEPALIVE: (Duration, Duration, u32) = (Duration::from_secs(15), Duration::from_secs(15), 3);
 
+/// How long to try the next address of a host, of which so many are `untried`, if all of them have to share the time that is
+/// `left`: an equal share, but no less than [`CONNECT_SHARE`] as long as there is as much. So a dead address costs the
+/// others some of the time and not all of it.
+///
+/// ```
+/// use core::time::Duration;
+/// use steersman_core::net::connect_share;
+/// let secs = Duration::from_secs;
+/// assert_eq!(connect_share(secs(30), 3), secs(10));
+/// assert_eq!(connect_share(secs(3), 3), secs(2));
+/// assert_eq!(connect_share(secs(1), 3), secs(1));
+/// assert_eq!(connect_share(secs(20), 1), secs(20));
+/// ```
+#[must_use]
+pub fn connect_share(left: Duration, untried: usize) -> Duration {
+    let untried = u32::try_from(untried).unwrap_or(u32::MAX).max(1);
+    (left / untried).max(CONNECT_SHARE).min(left)
+}
+
 #[cfg(feature = "std")]
 impl NetError {
     /// What an error of the operating system (or of rustls inside one) means; `address` is `host:port`.
@@ -88,6 +109,13 @@ impl NetError {
             _ => NetErrorKind::Other,
         };
         Self { kind, message: alloc::format!("{address}: {error}") }
+    }
+
+    /// Whether an error of a read is the end of the connection and no break: TLS without a `close_notify`, as many proxies
+    /// end it. The framing of HTTP tells whether anything is missing.
+    #[must_use]
+    pub fn is_end(error: &std::io::Error) -> bool {
+        error.kind() == std::io::ErrorKind::UnexpectedEof
     }
 
     /// A host name without an address.

@@ -10,13 +10,12 @@ use core::fmt;
 
 use super::kubeconfig::{self, Kubeconfig, directory_of};
 use super::{Bearer, Cluster, Config, FileError, Scheme, Secret};
+use crate::limits::FILE_BYTES;
 use crate::machine::{Deadline, Machine, Outputs};
 use crate::time::Time;
 
 /// Where a pod finds its credentials (`rest.InClusterConfig` of client-go).
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// No kubeconfig or certificate file is larger; etcd's limit for one object is smaller still.
-const FILE_BYTES: usize = 4 * 1024 * 1024;
 /// Most files in `KUBECONFIG`.
 const FILES: usize = 64;
 
@@ -190,9 +189,7 @@ impl Machine for Loader {
             }
             (Input::File { path, result }, State::Waiting(Need::File(wanted))) if path == wanted => {
                 let result = match result {
-                    Ok(bytes) if bytes.len() > FILE_BYTES => {
-                        Err(FileError::Other(format!("larger than {FILE_BYTES} bytes")))
-                    }
+                    Ok(bytes) if bytes.len() > FILE_BYTES => Err(FileError::TooLong),
                     Ok(bytes) => Ok(bytes.to_vec()),
                     Err(e) => Err(e.clone()),
                 };

@@ -14,6 +14,8 @@ mod loader;
 mod tests;
 
 pub use file::FileError;
+#[cfg(feature = "std")]
+pub use file::whole_file;
 pub use secret::Secret;
 pub use server::{Cluster, Scheme, ServerError};
 

@@ -190,6 +190,24 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// The outcome of a run that panicked with `cause`.
+    ///
+    /// ```
+    /// use steersman_core::controller::Outcome;
+    /// assert_eq!(Outcome::from_panic(&"out of rope"), Outcome::Panicked("out of rope".into()));
+    /// assert_eq!(Outcome::from_panic(&7), Outcome::Panicked("panic without a message".into()));
+    /// ```
+    #[must_use]
+    pub fn from_panic(cause: &(dyn Any + Send)) -> Self {
+        Self::Panicked(panic_message(cause))
+    }
+
+    /// The outcome of a run that was given up at [`Output::Abandon`], before it had `begun` or after.
+    #[must_use]
+    pub fn given_up(begun: bool) -> Self {
+        Self::Error(if begun { "given up: it took too long" } else { "given up before it began" }.to_string())
+    }
+
     /// The outcome of a reconcile that returns an action or an error. Every error may pass, except
     /// [`Failure::Terminal`](super::plan::Failure::Terminal).
     pub fn from_result<E: fmt::Display + 'static>(result: Result<Action, E>) -> Self {
@@ -207,6 +225,13 @@ impl From<Action> for Outcome {
     fn from(action: Action) -> Self {
         action.requeue_after.map_or(Self::AwaitChange, Self::Requeue)
     }
+}
+
+/// What a panic said.
+pub(super) fn panic_message(cause: &(dyn Any + Send)) -> String {
+    let text =
+        cause.downcast_ref::<&str>().copied().or_else(|| cause.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("panic without a message").to_string()
 }
 
 /// What a controller tells people.

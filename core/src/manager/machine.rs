@@ -45,9 +45,11 @@ pub enum Input {
         /// Runs that did not end in time.
         unfinished: usize,
     },
-    /// The first signal: end in order.
+    /// A SIGINT or SIGTERM came: the first is a [`Stop`](Self::Stop), every later one a [`Kill`](Self::Kill).
+    Signal,
+    /// End in order.
     Stop,
-    /// The second signal: end at once.
+    /// End at once.
     Kill,
     /// Time moved.
     Deadline,
@@ -151,6 +153,7 @@ pub struct Manager {
     synced: bool,
     unfinished: usize,
     silent: Vec<ControllerId>,
+    signalled: bool,
     /// What began the end, if it was not asked for.
     cause: Option<ExitReason>,
     until: Option<Time>,
@@ -189,6 +192,7 @@ impl Manager {
             synced: false,
             unfinished: 0,
             silent: Vec::new(),
+            signalled: false,
             cause: None,
             until: None,
         }
@@ -310,8 +314,9 @@ impl Machine for Manager {
                     self.stop(now, Some(ExitReason::ControllerEnded(controller)), out);
                 }
             }
+            Input::Signal if !core::mem::replace(&mut self.signalled, true) => self.stop(now, None, out),
             Input::Stop => self.stop(now, None, out),
-            Input::Kill => self.kill(now, out),
+            Input::Signal | Input::Kill => self.kill(now, out),
             Input::Deadline => {}
         }
         self.advance(now, out);

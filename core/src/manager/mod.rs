@@ -13,6 +13,8 @@ mod telling;
 mod tests;
 
 pub use machine::{Config, ExitReason, Input, Manager, Output};
+#[cfg(feature = "std")]
+pub use plan::RunError;
 pub use plan::{ControllerId, ControllerSpec, PlanError, PlannedSource, WatchId, WatchPlan};
 pub use telling::{Level, Line};
 

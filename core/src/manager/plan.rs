@@ -181,3 +181,41 @@ impl fmt::Display for PlanError {
 }
 
 impl core::error::Error for PlanError {}
+
+/// Why a manager did not start.
+#[cfg(feature = "std")]
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The controllers do not fit together.
+    Plan(PlanError),
+    /// The system gives no thread, or no signals.
+    Io(std::io::Error),
+}
+
+#[cfg(feature = "std")]
+impl From<PlanError> for RunError {
+    fn from(e: PlanError) -> Self {
+        Self::Plan(e)
+    }
+}
+
+#[cfg(feature = "std")]
+impl From<std::io::Error> for RunError {
+    fn from(e: std::io::Error) -> Self {
+        Self::Io(e)
+    }
+}
+
+#[cfg(feature = "std")]
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plan(e) => e.fmt(f),
+            Self::Io(e) => write!(f, "cannot start: {e}"),
+        }
+    }
+}
+
+#[cfg(feature = "std")]
+impl core::error::Error for RunError {}

@@ -204,6 +204,25 @@ fn no_grace_is_for_ever_but_a_second_signal_ends_it() {
 }
 
 #[test]
+fn the_first_signal_stops_and_a_later_one_kills() {
+    let mut m = Bench::new(1, 1, Config::default());
+    m.tell(Input::Start);
+    assert_eq!(m.tell(Input::Signal), "-c0 Some(30s)");
+    assert_eq!(m.tell(Input::Stop), "");
+    assert_eq!(m.tell(Input::Signal), "-c0 Some(0ns); -w0; exit Killed");
+    assert_eq!(m.tell(Input::Signal), "");
+
+    // Whoever stops it otherwise has not heard a signal yet.
+    let mut m = Bench::new(1, 1, Config::default());
+    m.tell(Input::Start);
+    m.tell(Input::Stop);
+    assert_eq!(m.tell(Input::Signal), "");
+    assert_eq!(m.tell(Input::Signal), "-c0 Some(0ns); -w0; exit Killed");
+
+    assert_eq!(Bench::new(1, 1, Config::default()).tell(Input::Signal), "exit Stopped");
+}
+
+#[test]
 fn a_kill_tells_all_that_still_run() {
     let mut m = Bench::new(2, 2, Config::default());
     m.tell(Input::Start);
@@ -300,7 +319,7 @@ impl Arbitrary for Op {
             1 | 2 => Input::SourceSynced(WatchId(n)),
             3 | 4 => Input::SourceStopped(WatchId(n)),
             5 | 6 => ended(n, usize::arbitrary(g) % 2),
-            7 => [Input::Stop, Input::Kill][usize::from(u8::arbitrary(g) % 4 == 0)],
+            7 => [Input::Stop, Input::Stop, Input::Signal, Input::Kill][usize::arbitrary(g) % 4],
             _ => Input::Deadline,
         };
         Self(input, u64::arbitrary(g) % 40)

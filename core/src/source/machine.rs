@@ -95,6 +95,8 @@ pub enum Output {
     Decode(Box<DecodeJob>),
     /// The state of the world changed, or is known to be right up to a later version.
     Delta(Delta<Object>),
+    /// The first full state was in the delta before; said once.
+    Synced,
     /// For people and statistics; nothing hangs on it.
     Notice(Notice),
     /// The last output.
@@ -494,6 +496,7 @@ impl Source {
             return;
         }
         let view = self.store.snapshot();
+        let first = synced && !self.told.0;
         self.told = (synced, view.shared_resource_version());
         out.push(Output::Delta(Delta {
             changes: mem::take(&mut self.changes).into(),
@@ -502,6 +505,9 @@ impl Source {
             resource_version: Arc::clone(&self.told.1),
             received: self.received,
         }));
+        if first {
+            out.push(Output::Synced);
+        }
     }
 }
 

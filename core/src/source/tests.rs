@@ -63,6 +63,9 @@ struct Play {
     told: Vec<String>,
     notices: Vec<Notice>,
     stopped: bool,
+    /// The first synced delta has come, and `Synced` must be next; `Synced` has been said.
+    to_say: bool,
+    said: bool,
     open: Option<ConnId>,
     opened: usize,
     closed: usize,
@@ -131,6 +134,8 @@ impl Play {
             told: vec![],
             notices: vec![],
             stopped: false,
+            to_say: false,
+            said: false,
             open: None,
             opened: 0,
             closed: 0,
@@ -187,6 +192,12 @@ impl Play {
                         });
                     }
                     self.told.push(format!("synced={} at {}", delta.synced, delta.resource_version));
+                    assert!(!self.to_say, "synced, but not said");
+                    self.to_say = delta.synced && !self.said;
+                }
+                Output::Synced => {
+                    assert!(self.to_say, "not just synced for the first time");
+                    (self.to_say, self.said) = (false, true);
                 }
                 Output::Notice(notice) => self.notices.push(notice),
                 Output::Stopped => self.stopped = true,

@@ -1,10 +1,15 @@
 //! rustls settings from a resolved configuration, once for all executors (feature `tls`).
 
+#[cfg(feature = "config")]
+mod connect;
 mod der;
 mod verify;
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(feature = "config")]
+pub use connect::ConnectError;
 
 use alloc::format;
 use alloc::string::{String, ToString};
