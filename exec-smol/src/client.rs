@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use steersman_core::api::{Answer, Request};
 use steersman_core::auth::Authenticator;
 use steersman_core::client::{Call, CallInput, CallOutput, Endpoint, Error, Pool};
-use steersman_core::config::{Config, ConfigError, Loader, Options};
-use steersman_core::tls::TlsError;
+use steersman_core::config::{Config, Loader, Options};
+use steersman_core::tls::{ConnectError, TlsError};
 
 use crate::clock::{Clock, seed};
 use crate::connection::{Connection, Connector};
@@ -41,27 +41,6 @@ pub(crate) struct Inner {
     pub(crate) clock: Clock,
 }
 
-/// Why there is no client.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum ConnectError {
-    /// The configuration cannot be found or read.
-    Config(ConfigError),
-    /// Its TLS settings make no sense.
-    Tls(TlsError),
-}
-
-impl fmt::Display for ConnectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Config(e) => e.fmt(f),
-            Self::Tls(e) => e.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ConnectError {}
-
 impl Client {
     /// A client for the cluster that `kubectl` would talk to: `$KUBECONFIG`, `~/.kube/config`, or the pod's own. Reads
     /// small files on this thread.
@@ -77,10 +56,8 @@ impl Client {
     /// # Errors
     /// One line that names the file and what is wrong with it.
     pub fn from_options(options: Options) -> Result<Self, ConnectError> {
-        let config = Loader::new(options)
-            .run(|name| std::env::var(name).ok(), read_file)
-            .map_err(ConnectError::Config)?;
-        Self::new(config).map_err(ConnectError::Tls)
+        let config = Loader::new(options).run(|name| std::env::var(name).ok(), read_file)?;
+        Ok(Self::new(config)?)
     }
 
     /// A client of this configuration. Nothing is connected before the first request.

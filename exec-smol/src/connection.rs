@@ -4,15 +4,16 @@ use std::io::{self, ErrorKind};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
-use async_io::Async;
-use futures_lite::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use async_io::{Async, Timer};
+use futures_lite::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, FutureExt};
 use futures_rustls::TlsConnector;
 use futures_rustls::client::TlsStream;
 use rustls_pki_types::ServerName;
 use socket2::{SockRef, TcpKeepalive};
 use steersman_core::config::{Config, Scheme};
-use steersman_core::net::{DEAD_AFTER, KEEPALIVE, NetError};
+use steersman_core::net::{DEAD_AFTER, KEEPALIVE, NetError, connect_share};
 use steersman_core::tls::{self, TlsError};
 
 /// Where to connect and how.
@@ -46,9 +47,15 @@ impl Connector {
         Ok(Self { host, port, address: config.cluster.address(), tls })
     }
 
-    /// Sets up TCP and TLS. Whoever awaits it sets the limit.
-    pub(crate) async fn connect(&self) -> Result<Connection, NetError> {
-        let tcp = self.tcp().await?;
+    /// Sets up TCP and TLS. Whoever awaits it ends it after `limit`, which all addresses of the host share.
+    pub(crate) async fn connect(&self, limit: Duration) -> Result<Connection, NetError> {
+        let until = Instant::now() + limit;
+        let target = (self.host.clone(), self.port);
+        let addresses: Vec<SocketAddr> = blocking::unblock(move || target.to_socket_addrs())
+            .await
+            .map_err(|e| NetError::unresolved(&self.address, e))?
+            .collect();
+        let tcp = self.tcp(&addresses, until).await?;
         let Some((connector, name)) = &self.tls else {
             return Ok(Connection { stream: Stream::Plain(tcp) });
         };
@@ -56,15 +63,17 @@ impl Connector {
         Ok(Connection { stream: Stream::Tls(Box::new(tls)) })
     }
 
-    async fn tcp(&self) -> Result<Async<TcpStream>, NetError> {
-        let target = (self.host.clone(), self.port);
-        let addresses: Vec<SocketAddr> = blocking::unblock(move || target.to_socket_addrs())
-            .await
-            .map_err(|e| NetError::unresolved(&self.address, e))?
-            .collect();
+    /// The first of these addresses that answers.
+    async fn tcp(&self, addresses: &[SocketAddr], until: Instant) -> Result<Async<TcpStream>, NetError> {
         let mut last = NetError::unresolved(&self.address, "it has no address");
-        for address in addresses {
-            match Async::<TcpStream>::connect(address).await.and_then(|tcp| tune(&tcp).map(|()| tcp)) {
+        for (address, untried) in addresses.iter().zip((1..=addresses.len()).rev()) {
+            let share = connect_share(until.saturating_duration_since(Instant::now()), untried);
+            let late = async {
+                Timer::after(share).await;
+                Err(ErrorKind::TimedOut.into())
+            };
+            let connected = Async::<TcpStream>::connect(*address).or(late).await;
+            match connected.and_then(|tcp| tune(&tcp).map(|()| tcp)) {
                 Ok(tcp) => return Ok(tcp),
                 Err(e) => last = self.io(&e),
             }
@@ -109,8 +118,7 @@ impl Connection {
     /// Reads what is there, at least one byte; 0 is the end. May be dropped and called again.
     pub(crate) async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self.stream.read(buffer).await {
-            // TLS ended without `close_notify`: many proxies do. The framing of HTTP tells whether anything is missing.
-            Err(e) if e.kind() == ErrorKind::UnexpectedEof => Ok(0),
+            Err(e) if NetError::is_end(&e) => Ok(0),
             read => read,
         }
     }
@@ -156,5 +164,48 @@ impl AsyncWrite for Stream {
             Self::Plain(tcp) => Pin::new(tcp).poll_close(cx),
             Self::Tls(tls) => Pin::new(tls).poll_close(cx),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use socket2::{Domain, SockAddr, Socket, Type};
+    use steersman_core::config::Cluster;
+
+    use super::*;
+
+    /// A listener whose backlog is full, and what fills it: the system drops whatever else wants to connect.
+    fn deaf() -> (Socket, Vec<Socket>) {
+        let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        listener.bind(&SockAddr::from(SocketAddr::from(([127, 0, 0, 1], 0)))).unwrap();
+        listener.listen(0).unwrap();
+        let address = listener.local_addr().unwrap();
+        let fill = (0..4).map(|_| {
+            let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+            socket.set_nonblocking(true).unwrap();
+            let _ = socket.connect(&address);
+            socket
+        });
+        let fill = fill.collect();
+        (listener, fill)
+    }
+
+    #[test]
+    fn a_dead_address_leaves_time_for_the_next() {
+        let (dead, _fill) = deaf();
+        let dead = dead.local_addr().unwrap().as_socket().unwrap();
+        let living = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addresses = [dead, living.local_addr().unwrap()];
+        let config = Config::new(Cluster::parse(&format!("http://{dead}")).unwrap());
+        let connector = Connector::new(&config).unwrap();
+        let until = Instant::now() + Duration::from_secs(4);
+        let whole = connector.tcp(&addresses, until).or(async {
+            Timer::at(until).await;
+            Err(connector.timed_out())
+        });
+        let tcp = futures_lite::future::block_on(whole).unwrap();
+        assert_eq!(tcp.get_ref().peer_addr().unwrap(), addresses[1]);
     }
 }

@@ -1,15 +1,19 @@
 //! One task per controller, and one per run.
 
 use std::collections::BTreeMap;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use async_channel::{Receiver, Sender};
 use futures_lite::FutureExt;
 use steersman_core::controller::{Abandoned, Config, Controller, Input, Outcome, Output, ReconcileId, Run};
+use steersman_core::limits::STATUS_EVERY;
 use steersman_core::machine::{Machine, Outputs};
 use steersman_core::manager::{self, ControllerId, Line};
 use steersman_core::object::Object;
+use tracing::Instrument;
 
 use crate::clock::Clock;
 use crate::interrupt::Interrupt;
@@ -17,12 +21,6 @@ use crate::log::log;
 use crate::manager::Shared;
 use crate::reconcile::{Dynamic, guarded};
 use crate::{Client, Context, Spawner};
-
-/// How many inputs may wait for a controller before those who bring them wait too. The loop never waits for them.
-pub(crate) const INBOX: usize = 1024;
-
-/// Under load the status is written no more often than this.
-const STATUS_EVERY: Duration = Duration::from_millis(100);
 
 /// What a controller task needs.
 pub(crate) struct ControllerLoop {
@@ -45,6 +43,21 @@ struct Ending {
     abandoned: Abandoned,
     /// Drops it.
     interrupt: Interrupt,
+}
+
+/// Performs a run until it is over or given up. Then it is dropped, and if its destructors panic, that is what came of it: a run
+/// without an outcome would keep its key for ever.
+async fn until_given_up(interrupt: &Interrupt, run: impl Future<Output = Outcome>) -> Outcome {
+    let mut run = Box::pin(run);
+    let given_up = async {
+        interrupt.raised().await;
+        Outcome::given_up(true)
+    };
+    let outcome = given_up.or(&mut run).await;
+    match catch_unwind(AssertUnwindSafe(|| drop(run))) {
+        Ok(()) => outcome,
+        Err(panic) => Outcome::from_panic(&*panic),
+    }
 }
 
 impl ControllerLoop {
@@ -107,16 +120,20 @@ impl ControllerLoop {
 
     fn start(&self, run: Run<Object>, Ending { abandoned, interrupt }: Ending) {
         let (id, clock, results) = (run.id, self.clock, self.sender.clone());
+        let controller = &*self.config.name;
+        let span = tracing::info_span!(
+            target: "steersman", "reconcile", controller, object = %run.key, reconcile_id = id.0
+        );
         let context = Context::new(self.client.clone(), &run, abandoned);
         let reconcile = Arc::clone(&self.reconcile);
         self.spawner.spawn(async move {
             let started = clock.now();
-            let dropped = async {
-                interrupt.raised().await;
-                Outcome::Error("given up: it took too long".into())
+            // After the end nothing begins, also not what was handed out just before it.
+            let outcome = if interrupt.is_raised() {
+                Outcome::given_up(false)
+            } else {
+                until_given_up(&interrupt, guarded(reconcile, run, context).instrument(span)).await
             };
-            // In this order, what was given up before it began does not begin.
-            let outcome = dropped.or(guarded(reconcile, run, context)).await;
             let _ = results.send(Input::Done { id, outcome, started }).await;
         });
     }

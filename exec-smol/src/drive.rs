@@ -1,12 +1,14 @@
 //! The one loop of this crate: drives any machine that works over connections.
 
 use std::collections::VecDeque;
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures_lite::FutureExt;
 use steersman_core::client::{Driven, Effect, Happening, Pool};
-use steersman_core::config::FileError;
+use steersman_core::config::{FileError, whole_file};
+use steersman_core::limits::{self, READ_BYTES, READS_IN_A_ROW};
 use steersman_core::machine::Outputs;
 use steersman_core::net::{ConnId, NetEvent};
 use steersman_core::time::Time;
@@ -14,9 +16,6 @@ use steersman_core::time::Time;
 use crate::clock::Clock;
 use crate::connection::{Connection, Connector};
 use crate::interrupt::Interrupt;
-
-/// As long as a TLS record.
-const READ_BYTES: usize = 16 * 1024;
 
 /// What a machine is driven with.
 #[derive(Clone, Copy)]
@@ -37,6 +36,8 @@ pub(crate) struct Drive<'a, M: Driven> {
     buffer: Vec<u8>,
     /// What to give it when the interrupt is raised; taken when it was.
     interrupted: Option<M::Input<'static>>,
+    /// Waits since others last had the thread.
+    in_a_row: u32,
 }
 
 impl<M: Driven> Drive<'_, M> {
@@ -53,7 +54,7 @@ impl<M: Driven> Drive<'_, M> {
     /// Performs what it asks for until it says something else. May be dropped at any await, but not called again then: an
     /// effect may have been half performed.
     pub(crate) async fn next(&mut self) -> M::Output {
-        let Self { machine, open, out, todo, buffer, interrupted } = self;
+        let Self { machine, open, out, todo, buffer, interrupted, in_a_row } = self;
         loop {
             todo.extend(out.drain());
             while let Some(output) = todo.pop_front() {
@@ -68,6 +69,12 @@ impl<M: Driven> Drive<'_, M> {
             {
                 machine.handle(open.driver.clock.now(), input, out);
             } else {
+                // Where there are always bytes, no wait ever is one.
+                *in_a_row += 1;
+                if *in_a_row > READS_IN_A_ROW {
+                    *in_a_row = 0;
+                    futures_lite::future::yield_now().await;
+                }
                 open.wait(machine, buffer, interrupted.is_none(), out).await;
             }
         }
@@ -90,6 +97,7 @@ impl<'a> Driver<'a> {
             todo: VecDeque::new(),
             buffer: vec![0; READ_BYTES],
             interrupted: Some(interrupted),
+            in_a_row: 0,
         }
     }
 
@@ -145,7 +153,8 @@ impl Open<'_> {
                             driver.clock.reach(deadline).or(driver.interruption()).await;
                             Err(driver.connector.timed_out())
                         };
-                        driver.connector.connect().or(late).await
+                        let limit = deadline.map_or(limits::CONNECT, |d| d.at.since(driver.clock.now()));
+                        driver.connector.connect(limit).or(late).await
                     }
                 };
                 match connected {
@@ -190,7 +199,12 @@ impl Open<'_> {
             }
             Effect::ReadFile { path } => {
                 let file = std::sync::Arc::clone(&path);
-                let bytes = blocking::unblock(move || read_file(&file)).await;
+                let deadline = machine.next_deadline();
+                let late = async {
+                    driver.clock.reach(deadline).or(driver.interruption()).await;
+                    Err(FileError::Other("timed out".into()))
+                };
+                let bytes = blocking::unblock(move || read_again(&file)).or(late).await;
                 self.tell(machine, Happening::File { path: &path, result: bytes.as_deref() }, out);
             }
             _ => {}
@@ -249,18 +263,106 @@ impl Open<'_> {
             }
         };
         self.tell(machine, Happening::Net { conn, event }, out);
+        if machine.is_due(driver.clock.now()) {
+            self.tell(machine, Happening::Deadline, out);
+        }
     }
 }
 
-/// A whole file, or why not.
+/// A whole file, or why not. A pipe is waited for: `--kubeconfig <(...)` is one.
 pub(crate) fn read_file(path: &str) -> Result<Vec<u8>, FileError> {
-    std::fs::read(path).map_err(|e| match e.kind() {
-        ErrorKind::NotFound => FileError::NotFound,
-        _ => FileError::Other(e.to_string()),
-    })
+    whole_file(File::open(path))
+}
+
+/// The same for a file that is read again and again. To open a pipe to which nobody writes would never end.
+fn read_again(path: &str) -> Result<Vec<u8>, FileError> {
+    match fs::metadata(path) {
+        Ok(file) if !file.is_file() => Err(FileError::NotRegular),
+        _ => read_file(path),
+    }
 }
 
 /// A task that panicked while it held the lock leaves a pool or board that is still whole.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+
+    use futures_lite::future::{block_on, poll_once};
+    use steersman_core::config::{Cluster, Config};
+    use steersman_core::machine::{Deadline, Machine, Reason};
+
+    use super::*;
+
+    /// Its deadline has passed; writes down what it is told.
+    #[derive(Default)]
+    struct Late(Vec<&'static str>);
+
+    impl Machine for Late {
+        type Input<'a> = Happening<'a>;
+        type Output = ();
+
+        fn handle(&mut self, _: Time, input: Happening<'_>, _: &mut Outputs<()>) {
+            self.0.push(match input {
+                Happening::Net { event: NetEvent::Received(_), .. } => "bytes",
+                Happening::Deadline => "deadline",
+                _ => return,
+            });
+        }
+
+        fn next_deadline(&self) -> Option<Deadline> {
+            let served = self.0.contains(&"deadline");
+            (!served).then_some(Deadline { at: Time::ZERO, why: Reason::WatchGuard })
+        }
+    }
+
+    impl Driven for Late {
+        fn happened(happening: Happening<'_>) -> Happening<'_> {
+            happening
+        }
+
+        fn effect((): ()) -> Result<Effect, ()> {
+            Err(())
+        }
+    }
+
+    /// A connection on which `bytes` have come that nobody has read, and its other end.
+    fn connected(bytes: usize) -> (Connector, Connection, TcpStream) {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let cluster = Cluster::parse(&format!("http://{}", server.local_addr().unwrap())).unwrap();
+        let connector = Connector::new(&Config::new(cluster)).unwrap();
+        let connection = block_on(connector.connect(limits::CONNECT)).unwrap();
+        let mut peer = server.accept().unwrap().0;
+        peer.write_all(&vec![0; bytes]).unwrap();
+        (connector, connection, peer)
+    }
+
+    #[test]
+    fn a_socket_that_always_has_bytes_holds_up_no_deadline() {
+        let (connector, connection, _peer) = connected(2);
+        let pool = Mutex::new(Pool::default());
+        let driver = Driver { clock: Clock::start(), connector: &connector, pool: &pool, interrupt: None };
+        let (mut machine, mut out) = (Late::default(), Outputs::new());
+        let mut open = Open { driver, connection: Some((ConnId(0), connection)) };
+        block_on(open.wait(&mut machine, &mut [0; 1], false, &mut out));
+        block_on(open.wait(&mut machine, &mut [0; 1], false, &mut out));
+        assert_eq!(machine.0, ["bytes", "deadline", "bytes"]);
+    }
+
+    #[test]
+    fn a_socket_that_always_has_bytes_leaves_the_thread_to_others() {
+        let (connector, connection, _peer) = connected(1000);
+        let pool = Mutex::new(Pool::default());
+        let driver = Driver { clock: Clock::start(), connector: &connector, pool: &pool, interrupt: None };
+        let mut drive = driver.drive(Late::default(), Happening::Deadline);
+        drive.buffer = vec![0; 1];
+        drive.open.connection = Some((ConnId(0), connection));
+        assert!(block_on(poll_once(drive.next())).is_none());
+        let reads = drive.machine.0.iter().filter(|told| **told == "bytes").count();
+        assert!(reads <= READS_IN_A_ROW as usize, "{reads} in one turn");
+    }
 }

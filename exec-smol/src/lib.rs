@@ -21,9 +21,9 @@ mod signals;
 mod spawn;
 mod watch;
 
-pub use client::{Client, ConnectError};
+pub use client::Client;
 pub use context::Context;
-pub use manager::{Handle, Manager, RunError};
+pub use manager::{Handle, Manager};
 pub use reconcile::Reconcile;
 pub use spawn::{Spawner, Task};
 
@@ -31,4 +31,6 @@ pub use steersman_core as core;
 pub use steersman_core::api::{self, Api};
 pub use steersman_core::controller::plan::{Failure, Plan, Planning, Step};
 pub use steersman_core::controller::{Action, Builder as Controller};
+pub use steersman_core::manager::RunError;
 pub use steersman_core::object::Object;
+pub use steersman_core::tls::ConnectError;

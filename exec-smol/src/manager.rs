@@ -2,16 +2,16 @@
 
 use std::fmt;
 use std::future::Future;
-use std::io;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 
 use async_channel::{Receiver, Sender};
 use futures_lite::FutureExt;
 use steersman_core::controller::{self, Config, Runnable};
+use steersman_core::limits::INBOX;
 use steersman_core::machine::{Machine, Outputs};
 use steersman_core::manager::status::{Board, ManagerStatus};
 use steersman_core::manager::{
-    self, ControllerId, ControllerSpec, ExitReason, Input, Output, PlanError, WatchId, WatchPlan,
+    self, ControllerId, ControllerSpec, ExitReason, Input, Output, RunError, WatchId, WatchPlan,
 };
 use steersman_core::object::{Key, Object};
 use steersman_core::queue::Priority;
@@ -19,12 +19,13 @@ use steersman_core::rng::Rng;
 use steersman_core::source::{Options, Source};
 
 use crate::clock::{Clock, seed};
-use crate::controller::{ControllerLoop, INBOX};
+use crate::controller::ControllerLoop;
 use crate::drive::lock;
 use crate::interrupt::Interrupt;
 use crate::reconcile::{Dynamic, Reconcile};
+use crate::signals::Caught;
 use crate::watch::Watch;
-use crate::{Client, Spawner, signals};
+use crate::{Client, Spawner};
 
 /// Several controllers of one cluster, sharing watches.
 ///
@@ -53,27 +54,6 @@ pub struct Manager {
     sources: Options,
     controllers: Vec<(Config<Object>, Dynamic)>,
 }
-
-/// Why a manager did not start.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum RunError {
-    /// The controllers do not fit together.
-    Plan(PlanError),
-    /// The system gives no signals.
-    Io(io::Error),
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Plan(e) => e.fmt(f),
-            Self::Io(e) => write!(f, "cannot start: {e}"),
-        }
-    }
-}
-
-impl std::error::Error for RunError {}
 
 impl Manager {
     /// A manager without controllers, whose tasks `spawner` starts.
@@ -115,14 +95,19 @@ impl Manager {
         self
     }
 
-    /// Runs until SIGINT or SIGTERM; a second one ends it at once.
+    /// Runs until SIGINT or SIGTERM; a second one ends it at once, and so does dropping the future. Afterwards they end the
+    /// process again, as they do by default, whoever else may have caught them meanwhile: a program with handlers of its own
+    /// calls [`start`](Self::start) and [`Handle::stop`].
     ///
     /// # Errors
-    /// Controllers that do not fit together; a system without signals.
+    /// Controllers that do not fit together; a system without threads or signals.
     pub async fn run(self) -> Result<ExitReason, RunError> {
-        let handle = self.start()?;
-        signals::forward(handle.downgrade()).map_err(RunError::Io)?;
-        Ok(handle.wait().await)
+        let mut signals = Caught::new()?;
+        // What has ended already does not mind.
+        let running = KillOnDrop(self.start()?);
+        let manager = running.0.0.shared.clone();
+        signals.tell(move |input| manager.tell(input))?;
+        Ok(running.0.wait().await)
     }
 
     /// Runs in tasks of its own until [`Handle::stop`].
@@ -131,9 +116,7 @@ impl Manager {
     /// Controllers that do not fit together.
     pub fn start(self) -> Result<Handle, RunError> {
         let specs: Vec<_> = self.controllers.iter().map(|(config, _)| ControllerSpec::from(config)).collect();
-        let plan = WatchPlan::build(&specs).map_err(RunError::Plan)?;
-        let options: Result<_, _> = plan.sources.iter().map(|s| s.options(&self.sources)).collect();
-        let options: Vec<Options> = options.map_err(RunError::Plan)?;
+        let plan = WatchPlan::build(&specs)?;
         let (sender, inbox) = async_channel::unbounded();
         let shared = Shared { inbox: sender, board: Arc::new(Mutex::new(Board::new(&specs, &plan))) };
         let (inputs, inboxes): (Vec<_>, Vec<_>) =
@@ -342,20 +325,17 @@ impl Drop for End {
     }
 }
 
-pub(crate) struct WeakHandle(Weak<HandleInner>);
+/// Nobody is left who could stop it.
+struct KillOnDrop(Handle);
 
-impl WeakHandle {
-    pub(crate) fn upgrade(&self) -> Option<Handle> {
-        self.0.upgrade().map(Handle)
+impl Drop for KillOnDrop {
+    fn drop(&mut self) {
+        self.0.kill();
     }
 }
 
 impl Handle {
-    pub(crate) fn downgrade(&self) -> WeakHandle {
-        WeakHandle(Arc::downgrade(&self.0))
-    }
-
-    pub(crate) fn tell(&self, input: Input) {
+    fn tell(&self, input: Input) {
         self.0.shared.tell(input);
     }
 

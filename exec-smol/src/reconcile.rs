@@ -1,6 +1,5 @@
 //! The forms of a reconcile that tasks can run.
 
-use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -101,11 +100,5 @@ pub(crate) type Dynamic = Arc<dyn Fn(Run<Object>, Context) -> BoxedOutcome + Sen
 /// Makes a panic an outcome.
 pub(crate) async fn guarded(reconcile: Dynamic, run: Run<Object>, context: Context) -> Outcome {
     let all = async move { reconcile(run, context).await };
-    AssertUnwindSafe(all).catch_unwind().await.unwrap_or_else(|panic| Outcome::Panicked(message(&*panic)))
-}
-
-fn message(panic: &(dyn Any + Send)) -> String {
-    let text =
-        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("no message").to_owned()
+    AssertUnwindSafe(all).catch_unwind().await.unwrap_or_else(|panic| Outcome::from_panic(&*panic))
 }

@@ -1,25 +1,83 @@
-//! SIGINT and SIGTERM: the first asks for an end in order, the second for one at once.
+//! SIGINT and SIGTERM while a manager runs: caught before anything starts, told to the manager, which decides what they mean,
+//! and given back at the end.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use signal_hook::flag;
+use signal_hook::iterator::{Handle, Signals};
 use steersman_core::manager::Input;
 
-use crate::manager::WeakHandle;
+const SIGNALS: [i32; 2] = [SIGINT, SIGTERM];
 
-/// From now on, signals are told to the manager. They stay caught to the end of the process.
-pub(crate) fn forward(handle: WeakHandle) -> io::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    thread::Builder::new().name("signals".into()).spawn(move || {
-        for (signal, input) in
-            signals.forever().zip([Input::Stop].into_iter().chain(std::iter::repeat(Input::Kill)))
+/// Signals belong to the process, and so does this.
+static CATCHERS: Mutex<Catchers> = Mutex::new(Catchers { now: 0, default_is_registered: false });
+/// Nobody catches them: they end the process, as they do by default. A handler that was installed once stays installed, so
+/// that has to be done by hand.
+static FREE: AtomicBool = AtomicBool::new(false);
+
+struct Catchers {
+    now: usize,
+    default_is_registered: bool,
+}
+
+fn catchers() -> MutexGuard<'static, Catchers> {
+    CATCHERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Both signals are caught as long as this lives.
+pub(crate) struct Caught {
+    signals: Option<Signals>,
+    handle: Option<Handle>,
+}
+
+impl Caught {
+    /// From now on, signals end nothing. They wait for [`tell`](Self::tell).
+    pub(crate) fn new() -> io::Result<Self> {
+        let mut caught = Self { signals: None, handle: None };
         {
-            let Some(handle) = handle.upgrade() else { return };
-            tracing::info!(target: "steersman", signal, "stopping");
-            handle.tell(input);
+            let mut catchers = catchers();
+            catchers.now += 1;
+            FREE.store(false, Ordering::SeqCst);
+            if !catchers.default_is_registered {
+                for signal in SIGNALS {
+                    flag::register_conditional_default(signal, &FREE)?;
+                }
+                catchers.default_is_registered = true;
+            }
         }
-    })?;
-    Ok(())
+        let signals = Signals::new(SIGNALS)?;
+        caught.handle = Some(signals.handle());
+        caught.signals = Some(signals);
+        Ok(caught)
+    }
+
+    /// Tells of those that came and of all that come.
+    pub(crate) fn tell(&mut self, manager: impl Fn(Input) + Send + 'static) -> io::Result<()> {
+        if let Some(mut signals) = self.signals.take() {
+            thread::Builder::new().name("signals".into()).spawn(move || {
+                for signal in signals.forever() {
+                    tracing::info!(target: "steersman", signal, "stopping");
+                    manager(Input::Signal);
+                }
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Caught {
+    fn drop(&mut self) {
+        if let Some(handle) = &self.handle {
+            handle.close();
+        }
+        let mut catchers = catchers();
+        catchers.now -= 1;
+        if catchers.now == 0 {
+            FREE.store(true, Ordering::SeqCst);
+        }
+    }
 }

@@ -26,16 +26,11 @@ pub(crate) struct Watch {
 impl Watch {
     pub(crate) async fn run(self) {
         let path = self.source.status().path;
-        let mut synced = false;
         let mut drive = self.client.driver(Some(&self.interrupt)).drive(self.source, Input::Stop);
         drive.feed(Input::Start);
         loop {
             match drive.next().await {
                 Output::Delta(delta) => {
-                    if delta.synced && !synced {
-                        synced = true;
-                        self.shared.tell(manager::Input::SourceSynced(self.id));
-                    }
                     for (inbox, number) in &self.subscribers {
                         // A controller that has ended no longer listens.
                         let _ = inbox
@@ -45,6 +40,7 @@ impl Watch {
                     self.shared.board(|b| b.source(self.id, drive.machine().status()));
                 }
                 Output::Decode(job) => drive.feed(Input::Decoded(decode(job.into()).await)),
+                Output::Synced => self.shared.tell(manager::Input::SourceSynced(self.id)),
                 Output::Notice(notice) => {
                     log(None, Some(&path), &Line::from(&notice));
                     self.shared.board(|b| b.source(self.id, drive.machine().status()));

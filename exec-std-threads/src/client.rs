@@ -1,19 +1,18 @@
 //! Sends requests.
 
 use std::fmt;
-use std::fs;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
 use steersman_core::api::{Answer, Request};
 use steersman_core::auth::Authenticator;
 use steersman_core::client::{Call, CallInput, CallOutput, Endpoint, Error, Pool};
-use steersman_core::config::{Config, ConfigError, FileError, Loader, Options};
-use steersman_core::tls::TlsError;
+use steersman_core::config::{Config, Loader, Options};
+use steersman_core::tls::{ConnectError, TlsError};
 
 use crate::clock::{Clock, seed};
 use crate::connection::{Connection, Connector};
-use crate::drive::{Driver, lock};
+use crate::drive::{Driver, lock, read_file};
 use crate::interrupt::Interrupt;
 
 /// A client of one API server. Clones share connections and credentials.
@@ -41,27 +40,6 @@ pub(crate) struct Inner {
     pub(crate) clock: Clock,
 }
 
-/// Why there is no client.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum ConnectError {
-    /// The configuration cannot be found or read.
-    Config(ConfigError),
-    /// Its TLS settings make no sense.
-    Tls(TlsError),
-}
-
-impl fmt::Display for ConnectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Config(e) => e.fmt(f),
-            Self::Tls(e) => e.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ConnectError {}
-
 impl Client {
     /// A client for the cluster that `kubectl` would talk to: `$KUBECONFIG`, `~/.kube/config`, or the pod's own.
     ///
@@ -76,15 +54,8 @@ impl Client {
     /// # Errors
     /// One line that names the file and what is wrong with it.
     pub fn from_options(options: Options) -> Result<Self, ConnectError> {
-        let read = |path: &str| {
-            fs::read(path).map_err(|e| match e.kind() {
-                std::io::ErrorKind::NotFound => FileError::NotFound,
-                _ => FileError::Other(e.to_string()),
-            })
-        };
-        let config =
-            Loader::new(options).run(|name| std::env::var(name).ok(), read).map_err(ConnectError::Config)?;
-        Self::new(config).map_err(ConnectError::Tls)
+        let config = Loader::new(options).run(|name| std::env::var(name).ok(), read_file)?;
+        Ok(Self::new(config)?)
     }
 
     /// A client of this configuration. Nothing is connected before the first request.

@@ -1,7 +1,7 @@
 //! One blocking connection to the API server, plain or TLS, whose reads end at a deadline.
 
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream, ToSocketAddrs};
+use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use rustls_pki_types::ServerName;
 use socket2::{SockRef, TcpKeepalive};
 use steersman_core::config::{Config, Scheme};
-use steersman_core::net::{DEAD_AFTER, KEEPALIVE, NetError};
+use steersman_core::net::{DEAD_AFTER, KEEPALIVE, NetError, connect_share};
 use steersman_core::tls::{self, TlsError};
 
 /// Where to connect and how.
@@ -27,8 +27,55 @@ pub(crate) struct Connection {
 }
 
 enum Stream {
-    Plain(TcpStream),
-    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+    Plain(Socket),
+    Tls(Box<StreamOwned<ClientConnection, Socket>>),
+}
+
+/// A socket whose calls end at a deadline. The system's own time-outs hold for one call, and TLS needs many: a peer that sends
+/// a byte now and then would never be late.
+struct Socket {
+    tcp: TcpStream,
+    /// `None`: wait for ever.
+    until: Option<Instant>,
+}
+
+impl Socket {
+    /// From now on calls end within `limit`. One that is due already still looks once at what is there.
+    fn within(&mut self, limit: Option<Duration>) {
+        // Zero is an error to `std`, and the clock goes on before the first call. More than the clock can count is for ever.
+        self.until = limit.and_then(|d| Instant::now().checked_add(d.max(Duration::from_millis(1))));
+    }
+
+    /// The time that is left; never zero.
+    fn left(&self) -> io::Result<Option<Duration>> {
+        match self.until.map(|until| until.saturating_duration_since(Instant::now())) {
+            Some(Duration::ZERO) => Err(ErrorKind::TimedOut.into()),
+            left => Ok(left),
+        }
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.tcp.set_read_timeout(self.left()?)?;
+        self.tcp.read(buffer)
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.tcp.set_write_timeout(self.left()?)?;
+        self.tcp.write(bytes)
+    }
+
+    fn write_vectored(&mut self, bytes: &[IoSlice<'_>]) -> io::Result<usize> {
+        self.tcp.set_write_timeout(self.left()?)?;
+        self.tcp.write_vectored(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.tcp.flush()
+    }
 }
 
 /// What one read brought.
@@ -51,41 +98,41 @@ impl Connector {
     /// Sets up TCP and TLS within `limit`.
     pub(crate) fn connect(&self, limit: Duration) -> Result<Connection, NetError> {
         let until = Instant::now() + limit;
-        let mut tcp = self.tcp(until)?;
+        let addresses = (self.host.as_str(), self.port)
+            .to_socket_addrs()
+            .map_err(|e| NetError::unresolved(&self.address, e))?;
+        let mut socket = Socket { tcp: self.tcp(&addresses.collect::<Vec<_>>(), until)?, until: Some(until) };
         let Some((config, name)) = &self.tls else {
-            return Ok(Connection { stream: Stream::Plain(tcp) });
+            return Ok(Connection { stream: Stream::Plain(socket) });
         };
         let mut tls = ClientConnection::new(Arc::clone(config), name.clone())
             .map_err(|e| tls::net_error(&self.address, &e))?;
         while tls.is_handshaking() {
-            let left = self.left(until, "in the TLS handshake")?;
-            tcp.set_read_timeout(Some(left))
-                .and_then(|()| tcp.set_write_timeout(Some(left)))
-                .map_err(|e| self.io(&e))?;
-            tls.complete_io(&mut tcp).map_err(|e| self.io(&e))?;
+            tls.complete_io(&mut socket).map_err(|e| match e.kind() {
+                ErrorKind::TimedOut | ErrorKind::WouldBlock => {
+                    NetError::timed_out(&self.address, "in the TLS handshake")
+                }
+                _ => self.io(&e),
+            })?;
         }
-        Ok(Connection { stream: Stream::Tls(Box::new(StreamOwned::new(tls, tcp))) })
+        Ok(Connection { stream: Stream::Tls(Box::new(StreamOwned::new(tls, socket))) })
     }
 
-    fn tcp(&self, until: Instant) -> Result<TcpStream, NetError> {
-        let addresses = (self.host.as_str(), self.port)
-            .to_socket_addrs()
-            .map_err(|e| NetError::unresolved(&self.address, e))?;
+    /// The first of these addresses that answers.
+    fn tcp(&self, addresses: &[SocketAddr], until: Instant) -> Result<TcpStream, NetError> {
         let mut last = NetError::unresolved(&self.address, "it has no address");
-        for address in addresses {
-            let left = self.left(until, "connecting")?;
-            match TcpStream::connect_timeout(&address, left).and_then(|tcp| tune(&tcp).map(|()| tcp)) {
+        for (address, untried) in addresses.iter().zip((1..=addresses.len()).rev()) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(NetError::timed_out(&self.address, "connecting"));
+            }
+            let share = connect_share(left, untried);
+            match TcpStream::connect_timeout(address, share).and_then(|tcp| tune(&tcp).map(|()| tcp)) {
                 Ok(tcp) => return Ok(tcp),
                 Err(e) => last = self.io(&e),
             }
         }
         Err(last)
-    }
-
-    /// The time that is left, never zero: that would be an error to `std`.
-    fn left(&self, until: Instant, what: &str) -> Result<Duration, NetError> {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(NetError::timed_out(&self.address, what)) } else { Ok(left) }
     }
 
     /// What an error of a connection of ours means.
@@ -109,8 +156,15 @@ fn tune(tcp: &TcpStream) -> io::Result<()> {
 impl Connection {
     fn tcp(&self) -> &TcpStream {
         match &self.stream {
-            Stream::Plain(tcp) => tcp,
-            Stream::Tls(tls) => &tls.sock,
+            Stream::Plain(socket) => &socket.tcp,
+            Stream::Tls(tls) => &tls.sock.tcp,
+        }
+    }
+
+    fn within(&mut self, limit: Option<Duration>) {
+        match &mut self.stream {
+            Stream::Plain(socket) => socket.within(limit),
+            Stream::Tls(tls) => tls.sock.within(limit),
         }
     }
 
@@ -129,9 +183,9 @@ impl Connection {
 
     /// Reads what is there, waiting no longer than `limit` (`None`: for ever).
     pub(crate) fn read(&mut self, buffer: &mut [u8], limit: Option<Duration>) -> io::Result<ReadOutcome> {
-        self.tcp().set_read_timeout(limit.map(never_zero))?;
+        self.within(limit);
         let read = match &mut self.stream {
-            Stream::Plain(tcp) => tcp.read(buffer),
+            Stream::Plain(socket) => socket.read(buffer),
             Stream::Tls(tls) => tls.read(buffer),
         };
         match read {
@@ -145,25 +199,19 @@ impl Connection {
             {
                 Ok(ReadOutcome::TimedOut)
             }
-            // TLS ended without `close_notify`: many proxies do. The framing of HTTP tells whether anything is missing.
-            Err(e) if e.kind() == ErrorKind::UnexpectedEof => Ok(ReadOutcome::Eof),
+            Err(e) if NetError::is_end(&e) => Ok(ReadOutcome::Eof),
             Err(e) => Err(e),
         }
     }
 
-    /// Writes everything, waiting no longer than `limit` for each piece.
+    /// Writes everything, waiting no longer than `limit` in all.
     pub(crate) fn write(&mut self, bytes: &[u8], limit: Option<Duration>) -> io::Result<()> {
-        self.tcp().set_write_timeout(limit.map(never_zero))?;
+        self.within(limit);
         match &mut self.stream {
-            Stream::Plain(tcp) => tcp.write_all(bytes),
+            Stream::Plain(socket) => socket.write_all(bytes),
             Stream::Tls(tls) => tls.write_all(bytes).and_then(|()| tls.flush()),
         }
     }
-}
-
-/// A zero time-out is an error to `std`; a due deadline still polls the socket once.
-fn never_zero(d: Duration) -> Duration {
-    d.max(Duration::from_millis(1))
 }
 
 impl Drop for Connection {
@@ -171,10 +219,74 @@ impl Drop for Connection {
         if let Stream::Tls(tls) = &mut self.stream {
             tls.conn.send_close_notify();
             // A courtesy, not worth a wait.
-            let _ = tls.sock.set_write_timeout(Some(Duration::from_millis(100)));
+            tls.sock.within(Some(Duration::from_millis(100)));
             while tls.conn.wants_write() && tls.conn.write_tls(&mut tls.sock).is_ok_and(|n| n > 0) {}
         }
         // Clones of the socket may live in an interrupt.
         let _ = self.tcp().shutdown(Shutdown::Both);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::thread;
+
+    use socket2::{Domain, SockAddr, Type};
+    use steersman_core::config::Cluster;
+    use steersman_core::net::NetErrorKind;
+
+    use super::*;
+
+    fn connector(address: SocketAddr) -> Connector {
+        Connector::new(&Config::new(Cluster::parse(&format!("http://{address}")).unwrap())).unwrap()
+    }
+
+    /// A listener whose backlog is full, and what fills it: the system drops whatever else wants to connect.
+    fn deaf() -> (socket2::Socket, Vec<socket2::Socket>) {
+        let listener = socket2::Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        listener.bind(&SockAddr::from(SocketAddr::from(([127, 0, 0, 1], 0)))).unwrap();
+        listener.listen(0).unwrap();
+        let address = listener.local_addr().unwrap();
+        let fill = (0..4).map(|_| {
+            let socket = socket2::Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+            socket.set_nonblocking(true).unwrap();
+            let _ = socket.connect(&address);
+            socket
+        });
+        let fill = fill.collect();
+        (listener, fill)
+    }
+
+    #[test]
+    fn a_dead_address_leaves_time_for_the_next() {
+        let (dead, _fill) = deaf();
+        let dead = dead.local_addr().unwrap().as_socket().unwrap();
+        let living = TcpListener::bind("127.0.0.1:0").unwrap();
+        let addresses = [dead, living.local_addr().unwrap()];
+        let until = Instant::now() + Duration::from_secs(4);
+        let tcp = connector(dead).tcp(&addresses, until).unwrap();
+        assert_eq!(tcp.peer_addr().unwrap(), addresses[1]);
+        let e = connector(dead).tcp(&addresses[..1], Instant::now() + Duration::from_millis(20)).unwrap_err();
+        assert_eq!(e.kind, NetErrorKind::TimedOut);
+    }
+
+    #[test]
+    fn a_peer_that_takes_a_little_now_and_then_is_late_all_the_same() {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut connection =
+            connector(server.local_addr().unwrap()).connect(Duration::from_secs(20)).unwrap();
+        let (mut peer, _) = server.accept().unwrap();
+        let reader = thread::spawn(move || {
+            // Slow enough for no end in sight, quick enough that no single write is late. Ends with the connection.
+            let mut buffer = vec![0; 64 * 1024];
+            while peer.read(&mut buffer).is_ok_and(|n| n > 0) {
+                thread::park_timeout(Duration::from_millis(5));
+            }
+        });
+        let e = connection.write(&vec![0; 1 << 28], Some(Duration::from_millis(300))).unwrap_err();
+        assert!(matches!(e.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock), "{e}");
+        drop(connection);
+        reader.join().unwrap();
     }
 }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use steersman_core::controller::{Abandoned, Config, Controller, Input, Outcome, Output, ReconcileId, Run};
+use steersman_core::limits::STATUS_EVERY;
 use steersman_core::machine::{Machine, Outputs};
 use steersman_core::manager::{self, ControllerId, Line};
 use steersman_core::object::Object;
@@ -17,12 +18,6 @@ use crate::log::log;
 use crate::manager::Shared;
 use crate::reconcile::{Dynamic, guarded};
 use crate::{Client, Context};
-
-/// How many inputs may wait for a controller before those who bring them wait too. The loop never waits for them.
-pub(crate) const INBOX: usize = 1024;
-
-/// Under load the status is written no more often than this.
-const STATUS_EVERY: Duration = Duration::from_millis(100);
 
 /// What a controller thread needs.
 pub(crate) struct ControllerLoop {
@@ -109,6 +104,7 @@ impl ControllerLoop {
         let jobs = Arc::new(Mutex::new(jobs));
         for n in 0..self.config.concurrency.max(1) {
             let worker = Worker {
+                controller: self.config.name.clone(),
                 reconcile: Arc::clone(&self.reconcile),
                 client: self.client.clone(),
                 clock: self.clock,
@@ -125,6 +121,7 @@ impl ControllerLoop {
 }
 
 struct Worker {
+    controller: String,
     reconcile: Dynamic,
     client: Client,
     clock: Clock,
@@ -140,10 +137,13 @@ impl Worker {
             let (id, started) = (run.id, self.clock.now());
             // After the end nothing begins, also not what was handed out just before it.
             let outcome = if abandoned.get() {
-                Outcome::Error("given up before it began".into())
+                Outcome::given_up(false)
             } else {
                 let context = Context::new(self.client.clone(), &run, abandoned);
-                let span = tracing::debug_span!(target: "steersman", "reconcile", object = %run.key, reconcile_id = id.0);
+                let controller = &*self.controller;
+                let span = tracing::info_span!(
+                    target: "steersman", "reconcile", controller, object = %run.key, reconcile_id = id.0
+                );
                 span.in_scope(|| guarded(&self.reconcile, run, &context))
             };
             if self.results.send(Input::Done { id, outcome, started }).is_err() {

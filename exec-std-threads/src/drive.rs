@@ -1,16 +1,15 @@
 //! The one loop of this crate: drives any machine that works over connections.
 
 use std::collections::VecDeque;
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, File};
 use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use steersman_core::client::{Driven, Effect, Happening, Pool};
-use steersman_core::config::FileError;
-use steersman_core::limits;
+use steersman_core::config::{FileError, whole_file};
+use steersman_core::limits::{self, READ_BYTES};
 use steersman_core::machine::Outputs;
 use steersman_core::net::{ConnId, NetEvent};
 use steersman_core::time::Time;
@@ -18,9 +17,6 @@ use steersman_core::time::Time;
 use crate::clock::Clock;
 use crate::connection::{Connection, Connector, ReadOutcome};
 use crate::interrupt::Interrupt;
-
-/// As long as a TLS record.
-const READ_BYTES: usize = 16 * 1024;
 
 /// A machine without deadline, connection and interrupt waits for nothing; there is none.
 const FOREVER: Duration = Duration::from_secs(3600);
@@ -155,10 +151,7 @@ impl Open<'_> {
                 }
             }
             Effect::ReadFile { path } => {
-                let bytes = fs::read(&*path).map_err(|e| match e.kind() {
-                    ErrorKind::NotFound => FileError::NotFound,
-                    _ => FileError::Other(e.to_string()),
-                });
+                let bytes = read_again(&path);
                 self.tell(machine, Happening::File { path: &path, result: bytes.as_deref() }, out);
             }
             _ => {}
@@ -202,6 +195,9 @@ impl Open<'_> {
             Ok(ReadOutcome::TimedOut) => self.tell(machine, Happening::Deadline, out),
             Ok(ReadOutcome::Bytes(n)) => {
                 self.tell(machine, Happening::Net { conn, event: NetEvent::Received(&buffer[..n]) }, out);
+                if machine.is_due(self.driver.clock.now()) {
+                    self.tell(machine, Happening::Deadline, out);
+                }
             }
             Ok(ReadOutcome::Eof) => {
                 self.set(None);
@@ -222,6 +218,19 @@ impl Drop for Open<'_> {
     }
 }
 
+/// A whole file, or why not. A pipe is waited for: `--kubeconfig <(...)` is one.
+pub(crate) fn read_file(path: &str) -> Result<Vec<u8>, FileError> {
+    whole_file(File::open(path))
+}
+
+/// The same for a file that is read again and again. To open a pipe to which nobody writes would never end.
+fn read_again(path: &str) -> Result<Vec<u8>, FileError> {
+    match fs::metadata(path) {
+        Ok(file) if !file.is_file() => Err(FileError::NotRegular),
+        _ => read_file(path),
+    }
+}
+
 /// A thread that panicked while it held the lock leaves a pool that is still whole.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -229,10 +238,11 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
     use std::net::TcpListener;
 
-    use steersman_core::config::{Loader, Options};
-    use steersman_core::machine::{Deadline, Machine};
+    use steersman_core::config::{Cluster, Config};
+    use steersman_core::machine::{Deadline, Machine, Reason};
 
     use super::*;
 
@@ -276,18 +286,61 @@ mod tests {
         }
     }
 
+    fn connector(server: &TcpListener) -> Connector {
+        let cluster = Cluster::parse(&format!("http://{}", server.local_addr().unwrap())).unwrap();
+        Connector::new(&Config::new(cluster)).unwrap()
+    }
+
+    /// Its deadline has passed; writes down what it is told.
+    #[derive(Default)]
+    struct Late(Vec<&'static str>);
+
+    impl Machine for Late {
+        type Input<'a> = Happening<'a>;
+        type Output = Output;
+
+        fn handle(&mut self, _: Time, input: Happening<'_>, _: &mut Outputs<Output>) {
+            self.0.push(match input {
+                Happening::Net { event: NetEvent::Received(_), .. } => "bytes",
+                Happening::Deadline => "deadline",
+                _ => return,
+            });
+        }
+
+        fn next_deadline(&self) -> Option<Deadline> {
+            let served = self.0.contains(&"deadline");
+            (!served).then_some(Deadline { at: Time::ZERO, why: Reason::WatchGuard })
+        }
+    }
+
+    impl Driven for Late {
+        fn happened(happening: Happening<'_>) -> Happening<'_> {
+            happening
+        }
+
+        fn effect(output: Output) -> Result<Effect, Output> {
+            Err(output)
+        }
+    }
+
+    #[test]
+    fn a_socket_that_always_has_bytes_holds_up_no_deadline() {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (connector, pool) = (connector(&server), Mutex::new(Pool::default()));
+        let driver = Driver { clock: Clock::start(), connector: &connector, pool: &pool, interrupt: None };
+        let (mut machine, mut out) = (Late::default(), Outputs::new());
+        let connection = connector.connect(limits::CONNECT).unwrap();
+        let mut open = Open { driver: &driver, connection: Some((ConnId(0), connection)) };
+        server.accept().unwrap().0.write_all(b"two").unwrap();
+        open.wait(&mut machine, &mut [0; 1], false, &mut out);
+        open.wait(&mut machine, &mut [0; 1], false, &mut out);
+        assert_eq!(machine.0, ["bytes", "deadline", "bytes"]);
+    }
+
     #[test]
     fn an_interrupt_is_told_before_the_end_of_the_socket_that_it_ended() {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
-        let yaml = format!(
-            "{{current-context: a, contexts: [{{name: a, context: {{cluster: a}}}}], \
-             clusters: [{{name: a, cluster: {{server: \"http://{}\"}}}}]}}",
-            server.local_addr().unwrap()
-        );
-        let config = Loader::new(Options::default())
-            .run(|name| (name == "KUBECONFIG").then(|| "f".into()), |_| Ok(yaml.clone().into_bytes()))
-            .unwrap();
-        let connector = Connector::new(&config).unwrap();
+        let connector = connector(&server);
         let (pool, interrupt) = (Mutex::new(Pool::default()), Interrupt::default());
         let driver =
             Driver { clock: Clock::start(), connector: &connector, pool: &pool, interrupt: Some(&interrupt) };

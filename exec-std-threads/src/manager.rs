@@ -1,30 +1,31 @@
 //! Runs controllers: plans their watches, starts the threads, ends them in order.
 
 use std::fmt;
-use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use steersman_core::controller::{self, Config, Runnable};
+use steersman_core::limits::INBOX;
 use steersman_core::machine::{Machine, Outputs};
 use steersman_core::manager::status::{Board, ManagerStatus};
 use steersman_core::manager::{
-    self, ControllerId, ControllerSpec, ExitReason, Input, Output, PlanError, WatchId, WatchPlan,
+    self, ControllerId, ControllerSpec, ExitReason, Input, Output, RunError, WatchId, WatchPlan,
 };
 use steersman_core::object::{Key, Object};
 use steersman_core::queue::Priority;
 use steersman_core::rng::Rng;
 use steersman_core::source::{Options, Source};
 
+use crate::Client;
 use crate::clock::{Clock, seed};
-use crate::controller::{ControllerLoop, INBOX};
+use crate::controller::ControllerLoop;
 use crate::drive::lock;
 use crate::interrupt::Interrupt;
 use crate::reconcile::{Dynamic, Reconcile};
+use crate::signals::Caught;
 use crate::watch::Watch;
-use crate::{Client, signals};
 
 /// Several controllers of one cluster, sharing watches.
 ///
@@ -55,27 +56,6 @@ pub struct Manager {
     sources: Options,
     controllers: Vec<(Config<Object>, Dynamic)>,
 }
-
-/// Why a manager did not start.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum RunError {
-    /// The controllers do not fit together.
-    Plan(PlanError),
-    /// The system gives no thread or no signals.
-    Io(io::Error),
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Plan(e) => e.fmt(f),
-            Self::Io(e) => write!(f, "cannot start: {e}"),
-        }
-    }
-}
-
-impl std::error::Error for RunError {}
 
 impl Manager {
     /// A manager without controllers.
@@ -115,13 +95,20 @@ impl Manager {
         self
     }
 
-    /// Runs until SIGINT or SIGTERM; a second one ends it at once.
+    /// Runs until SIGINT or SIGTERM; a second one ends it at once. Afterwards they end the process again, as they do by
+    /// default, whoever else may have caught them meanwhile: a program with handlers of its own calls [`start`](Self::start)
+    /// and [`Handle::stop`].
     ///
     /// # Errors
-    /// Controllers that do not fit together; a system without threads.
+    /// Controllers that do not fit together; a system without threads or signals.
     pub fn run(self) -> Result<ExitReason, RunError> {
+        let mut signals = Caught::new()?;
         let handle = self.start()?;
-        signals::forward(handle.downgrade()).map_err(RunError::Io)?;
+        let manager = handle.inner.shared.clone();
+        if let Err(e) = signals.tell(move |input| manager.tell(input)) {
+            handle.kill();
+            return Err(e.into());
+        }
         Ok(handle.wait())
     }
 
@@ -131,9 +118,7 @@ impl Manager {
     /// Controllers that do not fit together; a system without threads.
     pub fn start(self) -> Result<Handle, RunError> {
         let specs: Vec<_> = self.controllers.iter().map(|(config, _)| ControllerSpec::from(config)).collect();
-        let plan = WatchPlan::build(&specs).map_err(RunError::Plan)?;
-        let options: Result<_, _> = plan.sources.iter().map(|s| s.options(&self.sources)).collect();
-        let options: Vec<Options> = options.map_err(RunError::Plan)?;
+        let plan = WatchPlan::build(&specs)?;
         let (sender, inbox) = mpsc::channel();
         let shared = Shared { inbox: sender, board: Arc::new(Mutex::new(Board::new(&specs, &plan))) };
         let (inputs, inboxes): (Vec<_>, Vec<_>) =
@@ -157,12 +142,9 @@ impl Manager {
         };
         let names = specs.into_iter().map(|s| s.name).collect();
         let (ended, exit) = mpsc::channel();
-        thread::Builder::new()
-            .name("manager".into())
-            .spawn(move || {
-                let _ = ended.send(loops.run(&inbox));
-            })
-            .map_err(RunError::Io)?;
+        thread::Builder::new().name("manager".into()).spawn(move || {
+            let _ = ended.send(loops.run(&inbox));
+        })?;
         Ok(Handle {
             inner: Arc::new(HandleInner { shared, inputs, names }),
             exit: Arc::new(Mutex::new(Exit::Coming(exit))),
@@ -347,20 +329,8 @@ enum Exit {
     Here(ExitReason),
 }
 
-pub(crate) struct WeakHandle(Weak<HandleInner>, Weak<Mutex<Exit>>);
-
-impl WeakHandle {
-    pub(crate) fn upgrade(&self) -> Option<Handle> {
-        Some(Handle { inner: self.0.upgrade()?, exit: self.1.upgrade()? })
-    }
-}
-
 impl Handle {
-    pub(crate) fn downgrade(&self) -> WeakHandle {
-        WeakHandle(Arc::downgrade(&self.inner), Arc::downgrade(&self.exit))
-    }
-
-    pub(crate) fn tell(&self, input: Input) {
+    fn tell(&self, input: Input) {
         self.inner.shared.tell(input);
     }
 

@@ -1,6 +1,5 @@
 //! The forms of a reconcile that threads can run.
 
-use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -63,8 +62,11 @@ fn send_all(
     if requests.len() < 2 {
         return requests.into_iter().map(|r| client.send(r)).collect();
     }
+    // Other threads know nothing of the span of this run.
+    let span = &tracing::Span::current();
     thread::scope(|scope| {
-        let sent: Vec<_> = requests.into_iter().map(|r| scope.spawn(|| client.send(r))).collect();
+        let sent: Vec<_> =
+            requests.into_iter().map(|r| scope.spawn(|| span.in_scope(|| client.send(r)))).collect();
         sent.into_iter().map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
     })
 }
@@ -75,11 +77,5 @@ pub(crate) type Dynamic = Arc<dyn Fn(Run<Object>, &Context) -> Outcome + Send + 
 /// Makes a panic an outcome.
 pub(crate) fn guarded(reconcile: &Dynamic, run: Run<Object>, context: &Context) -> Outcome {
     catch_unwind(AssertUnwindSafe(|| reconcile(run, context)))
-        .unwrap_or_else(|panic| Outcome::Panicked(message(&*panic)))
-}
-
-fn message(panic: &(dyn Any + Send)) -> String {
-    let text =
-        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("no message").to_owned()
+        .unwrap_or_else(|panic| Outcome::from_panic(&*panic))
 }

@@ -28,7 +28,6 @@ impl Watch {
     pub(crate) fn run(mut self) {
         let path = self.source.status().path;
         let driver = self.client.driver(Some(&self.interrupt));
-        let mut synced = false;
         driver.drive(
             &mut self.source,
             Input::Start,
@@ -36,10 +35,6 @@ impl Watch {
             |source, output| {
                 match output {
                     Output::Delta(delta) => {
-                        if delta.synced && !synced {
-                            synced = true;
-                            self.shared.tell(manager::Input::SourceSynced(self.id));
-                        }
                         for (inbox, number) in &self.subscribers {
                             // A controller that has ended no longer listens.
                             let _ = inbox
@@ -48,6 +43,7 @@ impl Watch {
                         self.shared.board(|b| b.source(self.id, source.status()));
                     }
                     Output::Decode(job) => return ControlFlow::Continue(Some(Input::Decoded(decode(&job)))),
+                    Output::Synced => self.shared.tell(manager::Input::SourceSynced(self.id)),
                     Output::Notice(notice) => {
                         log(None, Some(&path), &Line::from(&notice));
                         self.shared.board(|b| b.source(self.id, source.status()));

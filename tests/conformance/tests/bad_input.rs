@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -99,6 +100,47 @@ fn a_missing_ca_file<E: Executor>() {
     check(&line::<E>(&path), &["no-such-ca.crt"]);
 }
 
+/// What has no end, or is no file at all, wherever a file is named.
+fn files_that_are_none<E: Executor>() {
+    let dir = Dir::new::<E>("odd-files");
+    let folder = dir.0.display().to_string();
+    for odd in ["/dev/zero", folder.as_str()] {
+        let why = if odd == folder { "directory" } else { "longer than 4194304 bytes" };
+        check(&line::<E>(Path::new(odd)), &[odd, why]);
+        let path = dir.file("kubeconfig", &kubeconfig("https://127.0.0.1:1", odd, "{}"));
+        check(&line::<E>(&path), &[odd, why]);
+        let user = format!("{{tokenFile: {odd}}}");
+        let path = dir.file("kubeconfig", &kubeconfig("https://127.0.0.1:1", "\"\"", &user));
+        check(&line::<E>(&path), &[odd, why]);
+    }
+}
+
+/// A pipe can be a kubeconfig, but not a file that is read again and again: to open it would never end.
+fn a_pipe_for_a_token<E: Executor>() {
+    let dir = Dir::new::<E>("pipe");
+    let token = dir.file("token", SECRET);
+    let ca = dir.file("ca.crt", Servers::embedded().ca_pem()).display().to_string();
+    let user = format!("{{tokenFile: {}}}", token.display());
+    let text = kubeconfig("https://127.0.0.1:1", &ca, &user);
+    let path = dir.0.join("kubeconfig");
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let writer = thread::spawn({
+        let path = path.clone();
+        move || fs::write(path, text).unwrap()
+    });
+    let client = E::client(&path).unwrap();
+    writer.join().unwrap();
+    fs::remove_file(&token).unwrap();
+    assert!(Command::new("mkfifo").arg(&token).status().unwrap().success());
+    let (got, answer) = mpsc::channel();
+    thread::spawn(move || {
+        let list = Api::<ConfigMap>::namespaced("default").list(&ListParams::default());
+        got.send(E::send(&client, list).unwrap_err().to_string()).unwrap();
+    });
+    let line = answer.recv_timeout(SOON).expect("an answer soon");
+    check(&line, &[&token.display().to_string(), "no regular file"]);
+}
+
 fn a_wrong_ca<E: Executor>() {
     let (server, other) = (Servers::from_env().start(), Servers::embedded());
     let dir = Dir::new::<E>("wrong-ca");
@@ -191,6 +233,8 @@ both!(
     missing_kubeconfig,
     a_kubeconfig_that_is_none,
     a_missing_ca_file,
+    files_that_are_none,
+    a_pipe_for_a_token,
     a_wrong_ca,
     a_refused_token,
     a_closed_port,

@@ -110,7 +110,7 @@ impl<P: Plan> BareLoop<P> {
             }));
         }
         busy |= self.look_at_runs(now);
-        if self.controller.next_deadline().is_some_and(|d| d.at <= now) {
+        if self.controller.is_due(now) {
             self.inputs.push(controller::Input::Deadline);
         }
         let mut out = Outputs::new();
@@ -127,7 +127,7 @@ impl<P: Plan> BareLoop<P> {
                 }
                 controller::Output::Abandon(id) => {
                     if let Some(Reconciling { started, .. }) = self.runs.remove(&id) {
-                        let outcome = Outcome::Error("it took too long".into());
+                        let outcome = Outcome::given_up(true);
                         self.inputs.push(controller::Input::Done { id, outcome, started });
                     }
                 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustls::{ClientConfig, ClientConnection};
 use steersman_core::client::{Driven, Effect, Happening};
-use steersman_core::config::{Config, FileError};
+use steersman_core::config::{Config, whole_file};
 use steersman_core::limits;
 use steersman_core::machine::Outputs;
 use steersman_core::net::{ConnId, NetError, NetEvent};
@@ -102,7 +102,7 @@ impl<M: Driven> Socketed<M> {
     pub fn look(&mut self, now: Time) -> (Vec<M::Output>, bool) {
         let mut told = Vec::new();
         let mut busy = self.turn(now);
-        if self.machine.next_deadline().is_some_and(|d| d.at <= now) {
+        if self.machine.is_due(now) {
             self.tell(now, Happening::Deadline);
         }
         let mut todo: VecDeque<_> = self.out.drain().collect();
@@ -177,10 +177,7 @@ impl<M: Driven> Socketed<M> {
                 self.open.take_if(|open| open.conn == conn);
             }
             Effect::ReadFile { path } => {
-                let bytes = std::fs::read(&*path).map_err(|e| match e.kind() {
-                    ErrorKind::NotFound => FileError::NotFound,
-                    _ => FileError::Other(e.to_string()),
-                });
+                let bytes = whole_file(std::fs::File::open(&*path));
                 self.tell(now, Happening::File { path: &path, result: bytes.as_deref() });
             }
             _ => {}

@@ -52,7 +52,7 @@ use steersman_apiserver::front::{self, Server};
 use steersman_core::api::kinds::ConfigMap;
 use steersman_core::api::{Answer, Request};
 use steersman_core::client::Error;
-use steersman_core::config::{Config, FileError, Loader, Options};
+use steersman_core::config::{Config, Loader, Options, whole_file};
 use steersman_core::controller::Runnable;
 use steersman_core::manager::status::ManagerStatus;
 
@@ -172,10 +172,7 @@ fn configuration(args: &Args, embedded: Option<&Server>) -> Result<Config, Faile
     };
     let file = |path: &str| match embedded {
         Some(server) if path == EMBEDDED => Ok(server.kubeconfig().into_bytes()),
-        _ => std::fs::read(path).map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound => FileError::NotFound,
-            _ => FileError::Other(e.to_string()),
-        }),
+        _ => whole_file(std::fs::File::open(path)),
     };
     Loader::new(options).run(|name| std::env::var(name).ok(), file).map_err(|e| Failed::Error(e.to_string()))
 }

@@ -1,10 +1,9 @@
 //! Kubeconfigs: what the loader makes of each context, next to what kubectl says.
 
 use std::fs;
-use std::io::ErrorKind;
 use std::path::Path;
 
-use steersman_core::config::{Bearer, FileError, Loader, Options};
+use steersman_core::config::{Bearer, Loader, Options, whole_file};
 
 use super::{Findings, brief};
 
@@ -49,15 +48,7 @@ fn load(path: &Path, context: Option<&str>) -> String {
         context: context.map(str::to_owned),
         ..Options::default()
     };
-    let result = Loader::new(options).run(
-        |_| None,
-        |path| {
-            fs::read(path).map_err(|e| match e.kind() {
-                ErrorKind::NotFound => FileError::NotFound,
-                _ => FileError::Other(e.to_string()),
-            })
-        },
-    );
+    let result = Loader::new(options).run(|_| None, |path| whole_file(fs::File::open(path)));
     match result {
         Ok(config) => {
             let bearer = match &config.credentials.bearer {
