@@ -94,7 +94,7 @@ pub(crate) fn quoted(text: &str) -> String {
 impl Answer for Object {
     fn decode(body: &[u8]) -> Result<Self, AnswerError> {
         // What the caller asked for explicitly is kept whole, so that a replace does not lose what it did not see.
-        Ok(Self::from_json_with(checked(body)?.as_bytes(), &ObjectOptions::default().keep_managed_fields())?)
+        Ok(Self::from_json_with(checked(body)?.as_bytes(), &ObjectOptions::whole())?)
     }
 }
 
@@ -234,9 +234,9 @@ impl<K: Answer> Answer for List<K> {
         let item_kind = kind.strip_suffix("List").unwrap_or_default();
         // Items of built-in kinds do not say what they are; the list does.
         let options = ObjectOptions {
-            strip_managed_fields: false,
             default_type: (!item_kind.is_empty() && !item_kind.starts_with("PartialObject"))
                 .then(|| (api_version, item_kind.into())),
+            ..ObjectOptions::whole()
         };
         for (start, end) in page.items {
             let object = Object::from_json_with(&json.as_bytes()[start..end], &options);

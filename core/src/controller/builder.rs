@@ -9,8 +9,8 @@ use core::time::Duration;
 use super::{Config, WatchSpec};
 use crate::api::Api;
 use crate::backoff::Policy;
-use crate::object::{Key, Object};
-use crate::store::{Change, Index};
+use crate::object::{Dropped, Key, Object};
+use crate::store::Change;
 
 /// A controller in the making. `K` is what a reconcile gets: a type, or [`Object`] itself.
 ///
@@ -91,35 +91,22 @@ impl<K> Builder<K> {
         self
     }
 
-    /// Views of the source added last (the primary one if none was) find objects by this index, too: controller-runtime's
-    /// `IndexField`. Controllers that share a watch share its indexes, so one name must mean one index among them.
+    /// Drops this, and nothing else, from the objects of the source added last, before they are kept; what is dropped if
+    /// not said is a setting of the manager (`managedFields`, by default). Two controllers share a watch only if both
+    /// say the same.
     ///
     /// ```
     /// use steersman_core::api::{Api, kinds::{ConfigMap, Secret}};
-    /// use steersman_core::controller::plan::{Failure, Planning, Step};
-    /// use steersman_core::controller::{Action, Builder, SourceId};
-    /// use steersman_core::store::Index;
-    ///
-    /// /// Keeps the newest Secret of a ConfigMap and deletes the others.
-    /// fn prune(cx: &Planning<'_>) -> Result<Step, Failure> {
-    ///     let api = Api::<Secret>::namespaced(cx.object().namespace().unwrap_or_default());
-    ///     let mut owned: Vec<_> = cx.view(SourceId(1)).owned_by(cx.object().uid())?.map(|(_, secret)| secret).collect();
-    ///     owned.sort_by_key(|secret| (secret.generation(), secret.name()));
-    ///     owned.pop();
-    ///     let deletes = owned.iter().map(|secret| api.delete(secret.name(), &Default::default()).into_raw());
-    ///     Ok(Step::send_then(deletes, Action::await_change()))
-    /// }
-    /// # use steersman_core::object::Resource;
-    ///
+    /// use steersman_core::controller::Builder;
+    /// use steersman_core::object::Dropped;
     /// let controller = Builder::new(Api::<ConfigMap>::all())
     ///     .owns(Api::<Secret>::all())
-    ///     .index(Index::by_owner_uid())
-    ///     .run(prune);
-    /// assert_eq!(controller.config.sources[1].indexes, [Index::by_owner_uid()]);
+    ///     .dropping(Dropped::default().and("/data")?);
+    /// # Ok::<(), steersman_core::object::DropError>(())
     /// ```
     #[must_use]
-    pub fn index(mut self, index: Index) -> Self {
-        self.config = self.config.index(index);
+    pub fn dropping(mut self, dropped: Dropped) -> Self {
+        self.config = self.config.dropping(dropped);
         self
     }
 

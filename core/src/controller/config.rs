@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::SourceId;
 use crate::api::{Api, ResourceType, Scope, Selectors};
 use crate::backoff::Policy;
-use crate::object::Key;
+use crate::object::{Dropped, Key};
 use crate::queue::{Aging, Rate};
 use crate::store::{Change, Index};
 
@@ -27,13 +27,17 @@ pub struct WatchSpec {
     pub selectors: Selectors,
     /// Only `metadata` of each object.
     pub metadata_only: bool,
+    /// What of each object is not kept; `None`: what the settings of the sources say
+    /// ([`source::Options`](crate::source::Options)).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped: Option<Dropped>,
 }
 
 impl WatchSpec {
     /// All objects of a resource.
     #[must_use]
     pub fn all(resource: ResourceType) -> Self {
-        Self { resource, namespace: None, selectors: Selectors::default(), metadata_only: false }
+        Self { resource, namespace: None, selectors: Selectors::default(), metadata_only: false, dropped: None }
     }
 
     /// Only this namespace.
@@ -64,6 +68,23 @@ impl WatchSpec {
         self
     }
 
+    /// Drops this from each object, and nothing else. Watches that drop different things are not shared: nobody misses
+    /// what only another controller wanted dropped.
+    ///
+    /// ```
+    /// use steersman_core::api::{Api, kinds::Secret};
+    /// use steersman_core::controller::WatchSpec;
+    /// use steersman_core::object::Dropped;
+    /// let secrets = WatchSpec::from(Api::<Secret>::all()).dropping(Dropped::default().and("/data")?);
+    /// assert_eq!(secrets.to_string(), "secrets.v1, without /data, /metadata/managedFields");
+    /// # Ok::<(), steersman_core::object::DropError>(())
+    /// ```
+    #[must_use]
+    pub fn dropping(mut self, dropped: Dropped) -> Self {
+        self.dropped = Some(dropped);
+        self
+    }
+
     /// The same objects in one spelling: no empty namespace, none for a cluster-scoped resource, no space around
     /// selectors.
     #[must_use]
@@ -77,6 +98,7 @@ impl WatchSpec {
                 fields: self.selectors.fields.trim().into(),
             },
             metadata_only: self.metadata_only,
+            dropped: self.dropped.clone(),
         }
     }
 }
@@ -118,6 +140,9 @@ impl fmt::Display for WatchSpec {
         }
         if self.metadata_only {
             f.write_str(", metadata only")?;
+        }
+        if let Some(dropped) = &self.dropped {
+            write!(f, ", without {dropped}")?;
         }
         Ok(())
     }
@@ -309,13 +334,11 @@ impl<T> Config<T> {
         self
     }
 
-    /// Views of the source that was added last (the primary one if none was) find objects by this index, too:
-    /// controller-runtime's `IndexField`. Controllers that share a watch share its indexes, so one name must mean one
-    /// index among them.
+    /// Drops this, and nothing else, from the objects of the source that was added last (the primary one if none was).
     #[must_use]
-    pub fn index(mut self, index: Index<T>) -> Self {
+    pub fn dropping(mut self, dropped: Dropped) -> Self {
         if let Some(last) = self.sources.last_mut() {
-            last.indexes.push(index);
+            last.watch.dropped = Some(dropped);
         }
         self
     }

@@ -13,9 +13,7 @@ use crate::controller::stats::ControllerPhase;
 use crate::controller::tests::Obj;
 use crate::controller::{self, ControllerStatus};
 use crate::machine::{Machine, Outputs};
-use crate::object::Object;
-use crate::source;
-use crate::store::Index;
+use crate::object::Dropped;
 use crate::time::Time;
 use crate::watcher::{self, Watcher};
 
@@ -37,6 +35,8 @@ fn equal_watches_are_one_and_others_are_not() {
         pods.clone().labels("app=web"),
         pods.clone().fields("spec.nodeName=n1"),
         pods.clone().metadata(),
+        pods.clone().dropping(Dropped::none()),
+        pods.clone().dropping(Dropped::none().and("/status").unwrap()),
         WatchSpec::all(NODES),
         WatchSpec::all(DEPLOYMENTS),
     ];

@@ -1,5 +1,6 @@
 //! Objects as the runtime sees them: a key, a uid, a version, owners; everything else stays raw JSON.
 
+mod dropped;
 mod error;
 mod key;
 mod meta;
@@ -9,6 +10,7 @@ mod scan;
 mod strings;
 pub mod version;
 
+pub use dropped::{DropError, Dropped};
 pub use error::ObjectError;
 pub use key::Key;
 pub use meta::{ObjectMeta, add_finalizer, controller_owner_reference, owner_reference, remove_finalizer};

@@ -5,6 +5,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::dropped::Node;
 use super::raw::ObjectOptions;
 use super::scan::{Scanner, SyntaxError, Text, Token};
 use super::strings;
@@ -133,14 +134,16 @@ impl Parts {
         }
         let start = s.at();
         let retype = options.default_type.is_some();
+        let dropped = options.dropped.root();
         let mut cutter = Cutter::default();
         let mut more = s.open_object()?;
         while more {
             cutter.begin(s);
             let key = s.key()?;
+            let dropped = dropped.and_then(|node| node.step(&key.get(json)));
             let mut cut = false;
             if key.is(json, "metadata") {
-                self.metadata(s, json, options)?;
+                self.metadata(s, json, dropped)?;
             } else if key.is(json, "kind") {
                 self.string(s, json, Field::Kind, "kind")?;
                 cut = retype && matches!(self.text(json, Field::Kind), "" | "PartialObjectMetadata");
@@ -150,10 +153,13 @@ impl Parts {
                 let text = self.text(json, Field::ApiVersion);
                 cut = retype && (text.is_empty() || text.starts_with("meta.k8s.io/"));
                 self.forget(cut, Field::ApiVersion);
-            } else {
+            } else if options.metadata_only {
                 s.value()?;
+                cut = true;
+            } else {
+                cut = self.value(s, json, dropped)?;
             }
-            more = cutter.end(s, cut, &mut self.cuts)?;
+            more = cutter.end(s, true, cut, &mut self.cuts)?;
         }
         self.span = (start, s.at());
         Ok(())
@@ -165,7 +171,45 @@ impl Parts {
         }
     }
 
-    fn metadata(&mut self, s: &mut Scanner<'_>, json: &str, options: &ObjectOptions) -> Result<(), Fault> {
+    /// Any value; whether all of it is to be cut. Goes no deeper than pointers do.
+    fn value(
+        &mut self,
+        s: &mut Scanner<'_>,
+        json: &str,
+        dropped: Option<&Node>,
+    ) -> Result<bool, SyntaxError> {
+        let Some(node) = dropped.filter(|node| !node.is_whole()) else {
+            s.value()?;
+            return Ok(dropped.is_some());
+        };
+        let object = match s.peek()? {
+            Token::Object => true,
+            Token::Array => false,
+            _ => return s.value().map(|_| false),
+        };
+        let mut cutter = Cutter::default();
+        let mut more = if object { s.open_object()? } else { s.open_array()? };
+        let mut index = 0_usize;
+        while more {
+            cutter.begin(s);
+            let dropped = if object {
+                node.step(&s.key()?.get(json))
+            } else {
+                index += 1;
+                node.element(index - 1)
+            };
+            let cut = self.value(s, json, dropped)?;
+            more = cutter.end(s, object, cut, &mut self.cuts)?;
+        }
+        Ok(false)
+    }
+
+    fn metadata(
+        &mut self,
+        s: &mut Scanner<'_>,
+        json: &str,
+        dropped: Option<&Node>,
+    ) -> Result<(), Fault> {
         // The last of several counts, as a whole.
         self.places[Field::Name as usize..].fill(Place::Absent);
         self.metadata = false;
@@ -181,9 +225,12 @@ impl Parts {
         let mut more = s.open_object()?;
         while more {
             cutter.begin(s);
-            let key = s.key()?;
+            let key = s.key()?.get(json);
+            let dropped = dropped.and_then(|node| node.step(&key));
             let mut cut = false;
-            match &*key.get(json) {
+            match &*key {
+                // Nobody asks what is in it.
+                _ if dropped.is_some_and(Node::is_whole) => cut = self.value(s, json, dropped)?,
                 "name" => self.string(s, json, Field::Name, "metadata.name")?,
                 "namespace" => self.string(s, json, Field::Namespace, "metadata.namespace")?,
                 "uid" => self.string(s, json, Field::Uid, "metadata.uid")?,
@@ -193,19 +240,13 @@ impl Parts {
                 "creationTimestamp" => self.string(s, json, Field::Created, "metadata.creationTimestamp")?,
                 "deletionTimestamp" => self.string(s, json, Field::Deleted, "metadata.deletionTimestamp")?,
                 "generation" => self.generation(s)?,
-                "labels" => self.map(s, json, Field::Labels, "metadata.labels", true)?,
-                "annotations" => self.map(s, json, Field::Annotations, "metadata.annotations", false)?,
+                "labels" => self.map(s, json, Field::Labels, "metadata.labels", dropped)?,
+                "annotations" => self.map(s, json, Field::Annotations, "metadata.annotations", dropped)?,
                 "finalizers" => self.finalizers(s, json)?,
                 "ownerReferences" => self.owners(s, json)?,
-                "managedFields" => {
-                    s.value()?;
-                    cut = options.strip_managed_fields;
-                }
-                _ => {
-                    s.value()?;
-                }
+                _ => cut = self.value(s, json, dropped)?,
             }
-            more = cutter.end(s, cut, &mut self.cuts)?;
+            more = cutter.end(s, true, cut, &mut self.cuts)?;
         }
         Ok(())
     }
@@ -243,15 +284,16 @@ impl Parts {
         Ok(())
     }
 
-    /// An object of strings, or null. `plain`: if anything in it is escaped, all of it goes unescaped into the tail.
+    /// An object of strings, or null. If anything in labels is escaped, all of them go unescaped into the tail.
     fn map(
         &mut self,
         s: &mut Scanner<'_>,
         json: &str,
         field: Field,
         name: &str,
-        plain: bool,
+        dropped: Option<&Node>,
     ) -> Result<(), Fault> {
+        let cut = |key: Text| dropped.is_some_and(|node| node.step(&key.get(json)).is_some_and(Node::is_whole));
         match s.peek()? {
             Token::Object => {}
             Token::Null => {
@@ -263,19 +305,30 @@ impl Parts {
         }
         let start = s.at();
         let mut odd = false;
-        s.members(|s, key| {
-            let value = string_or_null(s, name)?;
-            odd |= key.escaped || value.is_none_or(|v| v.escaped);
-            Ok::<_, Fault>(())
-        })?;
-        self.places[field as usize] = Place::Json(start, s.at());
-        if odd && plain {
-            let from = self.tail.len();
-            let map = &json[start..s.at()];
-            Scanner::new(map).members(|s, key| {
-                strings::pack(&mut self.tail, &key.get(map));
+        let mut cutter = Cutter::default();
+        let mut more = s.open_object()?;
+        while more {
+            cutter.begin(s);
+            let key = s.key()?;
+            let cut = cut(key);
+            if cut {
+                s.value()?;
+            } else {
                 let value = string_or_null(s, name)?;
-                strings::pack(&mut self.tail, &value.map(|v| v.get(map)).unwrap_or_default());
+                odd |= key.escaped || value.is_none_or(|v| v.escaped);
+            }
+            more = cutter.end(s, true, cut, &mut self.cuts)?;
+        }
+        self.places[field as usize] = Place::Json(start, s.at());
+        if odd && field == Field::Labels {
+            let from = self.tail.len();
+            Scanner::from(json, start).members(|s, key| {
+                if cut(key) {
+                    return Ok(s.value().map(drop)?);
+                }
+                strings::pack(&mut self.tail, &key.get(json));
+                let value = string_or_null(s, name)?;
+                strings::pack(&mut self.tail, &value.map(|v| v.get(json)).unwrap_or_default());
                 Ok::<_, Fault>(())
             })?;
             self.places[field as usize] = Place::Tail(from, self.tail.len());
@@ -365,7 +418,7 @@ fn string_or_null(s: &mut Scanner<'_>, name: &str) -> Result<Option<Text>, Fault
     }
 }
 
-/// Keeps count of commas, so that an object stays one when members are cut out of it.
+/// Keeps count of commas, so that an object or array stays one when members are cut out of it.
 #[derive(Default)]
 struct Cutter {
     kept: bool,
@@ -374,7 +427,7 @@ struct Cutter {
 }
 
 impl Cutter {
-    /// Before the name of a member.
+    /// Before a member.
     fn begin(&mut self, s: &mut Scanner<'_>) {
         let _ = s.peek();
         self.start = s.at();
@@ -384,11 +437,12 @@ impl Cutter {
     fn end(
         &mut self,
         s: &mut Scanner<'_>,
+        object: bool,
         cut: bool,
         cuts: &mut Vec<(usize, usize)>,
     ) -> Result<bool, SyntaxError> {
         let end = s.at();
-        let more = s.next_member()?;
+        let more = s.next_in(object)?;
         if cut {
             // With a kept member before, its comma goes along; with none, the comma after.
             cuts.push(match (self.kept, more) {

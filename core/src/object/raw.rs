@@ -15,24 +15,21 @@ use super::error::without_values;
 use super::parts::{FIELDS, Field, Parts, Place, Salvage};
 use super::scan::Scanner;
 use super::strings::{Annotations, Finalizers, Labels, owners};
-use super::{Key, ObjectError, OwnerReference, Resource};
+use super::{Dropped, Key, ObjectError, OwnerReference, Resource};
 use crate::api::ResourceType;
 
 /// How objects are read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ObjectOptions {
-    /// Drop `metadata.managedFields`, often half of an object and seldom read. On by default.
-    pub strip_managed_fields: bool,
+    /// What of each object is not kept; by default `metadata.managedFields`.
+    pub dropped: Dropped,
+    /// Keep `apiVersion`, `kind` and `metadata` alone, whatever came: for metadata-only requests, which some servers
+    /// answer with whole objects.
+    pub metadata_only: bool,
     /// `apiVersion` and `kind` for objects that lack them, as the items of a list of built-in objects do, and for
     /// those of a metadata-only answer, which bear the type `PartialObjectMetadata` instead of their own.
     pub default_type: Option<(String, String)>,
-}
-
-impl Default for ObjectOptions {
-    fn default() -> Self {
-        Self { strip_managed_fields: true, default_type: None }
-    }
 }
 
 impl ObjectOptions {
@@ -45,10 +42,23 @@ impl ObjectOptions {
         }
     }
 
-    /// Keeps `metadata.managedFields`.
+    /// Everything is kept, and nothing put in.
     #[must_use]
-    pub fn keep_managed_fields(mut self) -> Self {
-        self.strip_managed_fields = false;
+    pub const fn whole() -> Self {
+        Self { dropped: Dropped::none(), metadata_only: false, default_type: None }
+    }
+
+    /// Drops this, and nothing else.
+    #[must_use]
+    pub fn dropping(mut self, dropped: Dropped) -> Self {
+        self.dropped = dropped;
+        self
+    }
+
+    /// Keeps metadata alone.
+    #[must_use]
+    pub const fn metadata_only(mut self) -> Self {
+        self.metadata_only = true;
         self
     }
 }
@@ -115,7 +125,7 @@ impl Object {
     /// If the value does not serialise to a JSON object with a `metadata.name`.
     pub fn from_serialize<T: Serialize + ?Sized>(value: &T) -> Result<Self, ObjectError> {
         let json = serde_json::to_vec(value).map_err(|e| ObjectError::new(without_values(&e)))?;
-        Self::from_json_with(&json, &ObjectOptions::default().keep_managed_fields())
+        Self::from_json_with(&json, &ObjectOptions::whole())
     }
 
     /// Reads the object that comes next in `json`, which may hold more.
@@ -179,14 +189,14 @@ impl Object {
                 at += 1;
             }
         };
+        let moved = |at: usize| {
+            let before = parts.cuts.iter().take_while(|cut| cut.1 <= at);
+            at + grown - start - before.map(|cut| cut.1 - cut.0).sum::<usize>()
+        };
         for place in places {
             let (a, b) = match place {
                 Place::Absent => (0, 0),
-                Place::Json(a, b) => {
-                    let gone: usize =
-                        parts.cuts.iter().filter(|cut| cut.1 <= a).map(|cut| cut.1 - cut.0).sum();
-                    (a + grown - start - gone, b + grown - start - gone)
-                }
+                Place::Json(a, b) => (moved(a), moved(b)),
                 Place::Text(a, b) => (a, b),
                 Place::Tail(a, b) => (length + a, length + b),
             };

@@ -380,8 +380,9 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// After a member of an object, or an element of an array: whether another follows.
     #[inline]
-    fn next_in(&mut self, object: bool) -> Result<bool, SyntaxError> {
+    pub(crate) fn next_in(&mut self, object: bool) -> Result<bool, SyntaxError> {
         if object { self.next_member() } else { self.next_element() }
     }
 }

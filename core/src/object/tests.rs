@@ -22,9 +22,9 @@ fn fields_are_where_they_are_whatever_is_cut_and_put_in() {
         "uid":"u-1","resourceVersion":"41","generation":3,"creationTimestamp":"2026-01-02T03:04:05Z","labels":{"l":"1","m":"2"},
         "annotations":{"a":"q\"q"},"finalizers":["f/1","f/2"],"ownerReferences":[{"apiVersion":"apps/v1","kind":"Deployment",
         "name":"d","uid":"u-0","controller":true,"blockOwnerDeletion":null}],"deletionTimestamp":null},"data":{"k":"v"}} "#;
-    for options in [ObjectOptions::default(), ObjectOptions::default().keep_managed_fields()] {
+    for options in [ObjectOptions::default(), ObjectOptions::whole()] {
         let o = Object::from_json_with(json.as_bytes(), &options).unwrap();
-        assert_eq!(o.json().contains("managedFields"), !options.strip_managed_fields);
+        assert_eq!(o.json().contains("managedFields"), options.dropped.is_none());
         assert_eq!((o.api_version(), o.kind(), o.name()), ("v1", "ConfigMap", "a"));
         assert_eq!((o.namespace(), o.uid(), o.resource_version()), (Some("n"), "u-1", "41"));
         assert_eq!((o.generation(), o.deletion_timestamp()), (Some(3), None));
@@ -459,8 +459,9 @@ fn accessors_agree_with_serde_json() {
     fn agrees(Metadata(json): Metadata, strip: bool, typed: bool) -> bool {
         let mut right: Value = serde_json::from_str(&json).unwrap();
         let options = ObjectOptions {
-            strip_managed_fields: strip,
+            dropped: if strip { Dropped::default() } else { Dropped::none() },
             default_type: typed.then(|| ("g/v".into(), "De\nfault".into())),
+            ..ObjectOptions::whole()
         };
         let meta = right["metadata"].clone();
         let text = |name: &str| meta[name].as_str().unwrap_or_default().to_string();

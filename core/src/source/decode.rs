@@ -75,9 +75,9 @@ fn frame(json: &str, options: &ObjectOptions) -> Frame<Object> {
         "ADDED" => Frame::Added,
         "MODIFIED" => Frame::Modified,
         "DELETED" => Frame::Deleted,
-        "BOOKMARK" => return bookmark(object, options),
+        "BOOKMARK" => return bookmark(object),
         _ => {
-            let resource_version = object.map(|o| version(o, options)).unwrap_or_default();
+            let resource_version = object.map(version).unwrap_or_default();
             return Frame::Unknown { kind, resource_version };
         }
     };
@@ -91,11 +91,12 @@ fn frame(json: &str, options: &ObjectOptions) -> Frame<Object> {
     }
 }
 
-fn bookmark(object: Option<&str>, options: &ObjectOptions) -> Frame<Object> {
+/// Nothing is dropped from a bookmark: what is looked for in it may be what objects need not keep.
+fn bookmark(object: Option<&str>) -> Frame<Object> {
     let Some(object) = object else {
         return Frame::Bad(ObjectError::new("the bookmark has no object").into());
     };
-    match Parts::scan(&mut Scanner::new(object), object, options) {
+    match Parts::scan(&mut Scanner::new(object), object, &ObjectOptions::whole()) {
         Ok(parts) => Frame::Bookmark {
             resource_version: parts.resource_version(object).to_owned(),
             initial_events_end: parts.has_annotation(object, INITIAL_EVENTS_END, "true"),
@@ -105,8 +106,8 @@ fn bookmark(object: Option<&str>, options: &ObjectOptions) -> Frame<Object> {
 }
 
 /// The version of an object of which nothing is known.
-fn version(object: &str, options: &ObjectOptions) -> String {
-    let parts = Parts::scan(&mut Scanner::new(object), object, options);
+fn version(object: &str) -> String {
+    let parts = Parts::scan(&mut Scanner::new(object), object, &ObjectOptions::whole());
     parts.map(|p| p.resource_version(object).to_owned()).unwrap_or_default()
 }
 

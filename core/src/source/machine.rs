@@ -22,8 +22,8 @@ use crate::controller::WatchSpec;
 use crate::limits;
 use crate::machine::{Deadline, Machine, Outputs};
 use crate::net::{ConnId, NetEvent};
-use crate::object::{Object, ObjectOptions};
-use crate::store::{Applied, Change, Delta, Indexes, Snapshot, Store};
+use crate::object::{Dropped, Object, ObjectOptions};
+use crate::store::{Applied, Change, Delta, Snapshot, Store};
 use crate::time::{Clock, Time};
 use crate::watcher::{self, Ask, CloseReason, ListMeta, Notice, Rejection, ReqId, Watcher};
 use crate::wire;
@@ -35,8 +35,8 @@ use crate::wire::run::Run;
 pub struct Options {
     /// Of the watcher.
     pub watcher: watcher::Config,
-    /// Whether `metadata.managedFields` is dropped from every object.
-    pub strip_managed_fields: bool,
+    /// What of every object is not kept, unless its [`WatchSpec`] says so itself.
+    pub dropped: Dropped,
     /// Longest frame or item; longer ones are skipped and reported.
     pub max_item: usize,
     /// From this many bytes on a run of frames or items goes out as a [`DecodeJob`]; below, and with `None`, it is
@@ -50,7 +50,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             watcher: watcher::Config::default(),
-            strip_managed_fields: true,
+            dropped: Dropped::default(),
             max_item: limits::FRAME_BYTES,
             decode_job: None,
             indexes: Indexes::new(),
@@ -166,8 +166,9 @@ impl Source {
         if watch.metadata_only {
             api = api.metadata_only();
         }
-        let mut object = ObjectOptions::of(&watch.resource);
-        object.strip_managed_fields = options.strip_managed_fields;
+        let dropped = watch.dropped.as_ref().unwrap_or(&options.dropped);
+        let mut object = ObjectOptions::of(&watch.resource).dropping(dropped.clone());
+        object.metadata_only = watch.metadata_only;
         Self {
             path: api.list(&ListParams::default()).path_and_query,
             api,

@@ -6,7 +6,7 @@ use quickcheck::QuickCheck;
 
 use super::*;
 use crate::api::kinds::PODS;
-use crate::object::{Key, Resource};
+use crate::object::{Dropped, Key, Resource};
 
 fn decode(frame: &str) -> Frame<Object> {
     decode_frame(frame.as_bytes(), &ObjectOptions::default())
@@ -56,7 +56,7 @@ fn an_object_out_of_a_frame_is_the_object_alone() {
     let json =
         r#"{"metadata":{"managedFields":[{}],"name":"a","labels":{"x\n":"y"},"uid":"u"},"spec":{"k":[1]}}"#;
     for options in
-        [ObjectOptions::default(), ObjectOptions::of(&PODS), ObjectOptions::of(&PODS).keep_managed_fields()]
+        [ObjectOptions::default(), ObjectOptions::of(&PODS), ObjectOptions::of(&PODS).dropping(Dropped::none())]
     {
         let alone = decode_item(json.as_bytes(), &options).unwrap();
         let long = "x".repeat(200);
