@@ -9,8 +9,8 @@ use core::fmt;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, Status};
-use crate::object::{Object, ObjectError, ObjectOptions, Salvage, Scanner, Token, without_values};
+use super::{Kind, ResourceType, Status};
+use crate::object::{Dropped, Object, ObjectError, ObjectOptions, Salvage, Scanner, Token, without_values};
 
 /// Why the body of a 2xx answer is not what was asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,6 +52,15 @@ pub trait Answer: Sized {
     /// If the body is a failure, unreadable, or something else.
     fn decode(body: &[u8]) -> Result<Self, AnswerError>;
 
+    /// Reads the body of an answer to a request for metadata alone of this resource.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    fn decode_metadata(body: &[u8], resource: &ResourceType) -> Result<Self, AnswerError> {
+        let _ = resource;
+        Self::decode(body)
+    }
+
     /// What a refusal (an answer that is not 2xx) means, if it means something. `Option` makes "not found" a `None`.
     #[must_use]
     fn refused(status: &Status) -> Option<Self> {
@@ -91,10 +100,21 @@ pub(crate) fn quoted(text: &str) -> String {
     format!("{out:?}")
 }
 
+/// The kind of an answer that is metadata alone.
+const PARTIAL: &str = "PartialObjectMetadata";
+
+fn metadata_of(resource: &ResourceType) -> ObjectOptions {
+    ObjectOptions::of(resource).dropping(Dropped::none()).metadata_only()
+}
+
 impl Answer for Object {
     fn decode(body: &[u8]) -> Result<Self, AnswerError> {
         // What the caller asked for explicitly is kept whole, so that a replace does not lose what it did not see.
         Ok(Self::from_json_with(checked(body)?.as_bytes(), &ObjectOptions::whole())?)
+    }
+
+    fn decode_metadata(body: &[u8], resource: &ResourceType) -> Result<Self, AnswerError> {
+        Ok(Self::from_json_with(checked(body)?.as_bytes(), &metadata_of(resource))?)
     }
 }
 
@@ -111,6 +131,10 @@ impl<K: Kind + DeserializeOwned> Answer for K {
 impl<T: Answer> Answer for Option<T> {
     fn decode(body: &[u8]) -> Result<Self, AnswerError> {
         T::decode(body).map(Some)
+    }
+
+    fn decode_metadata(body: &[u8], resource: &ResourceType) -> Result<Self, AnswerError> {
+        T::decode_metadata(body, resource).map(Some)
     }
 
     fn refused(status: &Status) -> Option<Self> {
@@ -182,6 +206,17 @@ impl Answer for Raw {
         <()>::decode(body)?;
         Ok(Self(body.into()))
     }
+
+    /// A single object is made to say its own kind, since whoever reads the bytes does not know of the request.
+    fn decode_metadata(body: &[u8], resource: &ResourceType) -> Result<Self, AnswerError> {
+        let raw = Self::decode(body)?;
+        match Object::decode(body) {
+            Ok(object) if object.kind() == PARTIAL => {
+                Ok(Self(Object::decode_metadata(body, resource)?.raw().into()))
+            }
+            _ => Ok(raw),
+        }
+    }
 }
 
 /// What a delete answers with: it depends on the kind, and on whether finalizers hold the object.
@@ -199,6 +234,13 @@ impl Answer for Deleted {
         match Status::in_body(json) {
             Some(status) => Ok(Self::Status(status)),
             None => Object::decode(body).map(Self::Object),
+        }
+    }
+
+    fn decode_metadata(body: &[u8], resource: &ResourceType) -> Result<Self, AnswerError> {
+        match Self::decode(body)? {
+            Self::Object(_) => Object::decode_metadata(body, resource).map(Self::Object),
+            status => Ok(status),
         }
     }
 }
@@ -227,17 +269,31 @@ pub struct List<K> {
 
 impl<K: Answer> Answer for List<K> {
     fn decode(body: &[u8]) -> Result<Self, AnswerError> {
+        Self::read(body, None)
+    }
+
+    fn decode_metadata(body: &[u8], resource: &ResourceType) -> Result<Self, AnswerError> {
+        Self::read(body, Some(resource))
+    }
+}
+
+impl<K: Answer> List<K> {
+    /// `metadata`: the resource of which only metadata was asked for.
+    fn read(body: &[u8], metadata: Option<&ResourceType>) -> Result<Self, AnswerError> {
         let json = checked(body)?;
         let page = ListPage::scan(json).map_err(AnswerError::new)?;
         let mut list = Self { metadata: page.metadata, items: Vec::new(), bad: Vec::new() };
         let (api_version, kind) = (page.api_version, page.kind);
         let item_kind = kind.strip_suffix("List").unwrap_or_default();
         // Items of built-in kinds do not say what they are; the list does.
-        let options = ObjectOptions {
-            default_type: (!item_kind.is_empty() && !item_kind.starts_with("PartialObject"))
-                .then(|| (api_version, item_kind.into())),
-            ..ObjectOptions::whole()
-        };
+        let options = metadata.map_or_else(
+            || ObjectOptions {
+                default_type: (!item_kind.is_empty() && !item_kind.starts_with("PartialObject"))
+                    .then(|| (api_version, item_kind.into())),
+                ..ObjectOptions::whole()
+            },
+            metadata_of,
+        );
         for (start, end) in page.items {
             let object = Object::from_json_with(&json.as_bytes()[start..end], &options);
             match object.map_err(AnswerError::Bad).and_then(|o| K::decode(o.raw())) {

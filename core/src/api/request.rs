@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
 
-use super::{Method, Raw};
+use super::{Answer, AnswerError, Method, Raw, ResourceType};
 
 /// A request to the API server, ready to be sent by whoever has a connection; its answer is read into an `R`.
 ///
@@ -24,6 +24,8 @@ pub struct Request<R> {
     /// Whether it may be sent again when nobody knows what became of it: reads, dry runs and applies.
     pub idempotent: bool,
     pub(super) misuse: Option<String>,
+    /// The resource of which only metadata is asked for.
+    pub(super) metadata_of: Option<ResourceType>,
     pub(super) answer: PhantomData<fn() -> R>,
 }
 
@@ -44,6 +46,7 @@ impl<R> Request<R> {
             what,
             idempotent: matches!(method, Method::Get | Method::Head),
             misuse,
+            metadata_of: None,
             answer: PhantomData,
         }
     }
@@ -72,6 +75,20 @@ impl<R> Request<R> {
         self.misuse.as_deref()
     }
 
+    /// Reads the body of a 2xx answer to it.
+    ///
+    /// # Errors
+    /// As [`Answer::decode`].
+    pub fn read(&self, body: &[u8]) -> Result<R, AnswerError>
+    where
+        R: Answer,
+    {
+        match &self.metadata_of {
+            Some(resource) => R::decode_metadata(body, resource),
+            None => R::decode(body),
+        }
+    }
+
     /// The same request, with the answer left as bytes.
     #[must_use]
     pub fn into_raw(self) -> Request<Raw> {
@@ -89,6 +106,7 @@ impl<R> Request<R> {
             what: self.what,
             idempotent: self.idempotent,
             misuse: self.misuse,
+            metadata_of: self.metadata_of,
             answer: PhantomData,
         }
     }
@@ -104,6 +122,7 @@ impl<R> Clone for Request<R> {
             what: self.what.clone(),
             idempotent: self.idempotent,
             misuse: self.misuse.clone(),
+            metadata_of: self.metadata_of.clone(),
             answer: PhantomData,
         }
     }

@@ -204,6 +204,31 @@ fn metadata_only_is_asked_for_and_can_be_done_without() {
 }
 
 #[test]
+fn metadata_alone_is_of_the_kind_that_was_asked_for() {
+    let api = maps().metadata_only();
+    let one = br#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"a","managedFields":[]}}"#;
+    let whole = br#"{"kind":"ConfigMap","apiVersion":"v1","data":{"k":"v"},"metadata":{"name":"a","managedFields":[]}}"#;
+    let right = r#"{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","managedFields":[]}}"#;
+    assert_eq!(api.get("a").read(one).unwrap().json(), right);
+    assert_eq!(api.get("a").read(whole).unwrap().json(), right);
+    assert_eq!(api.get_opt("a").read(one).unwrap().unwrap().json(), right);
+    assert_eq!(api.get("a").into_raw().read(one).unwrap().0, right.as_bytes());
+    let Deleted::Object(o) = api.delete("a", &DeleteParams::default()).read(one).unwrap() else { panic!() };
+    assert_eq!(o.json(), right);
+    let list = format!(
+        r#"{{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{{}},"items":[{}]}}"#,
+        core::str::from_utf8(one).unwrap()
+    );
+    let list = api.list(&ListParams::default()).read(list.as_bytes()).unwrap();
+    assert_eq!((list.items[0].json(), list.bad.len()), (right, 0));
+    // Subresources have no such form, and other requests no such answer.
+    let scale =
+        br#"{"kind":"Scale","apiVersion":"autoscaling/v1","metadata":{"name":"a"},"spec":{"replicas":1}}"#;
+    assert!(api.get_scale("a").read(scale).unwrap().raw_at(&["spec"]).is_some());
+    assert_eq!(maps().objects().get("a").read(one).unwrap().kind(), "PartialObjectMetadata");
+}
+
+#[test]
 fn a_mistake_is_never_a_request_for_something_else() {
     let all = Api::<ConfigMap>::all();
     let merge = Patch::Merge(json!({}));

@@ -100,9 +100,29 @@ impl<K> Api<K> {
 
     /// The same objects without all but their metadata, which saves the server and the wire most of the work. Writes
     /// of such a form make no sense except patches of the metadata.
+    ///
+    /// The server answers with `PartialObjectMetadata`; what comes out says `apiVersion` and `kind` of the resource all
+    /// the same, as with controller-runtime, so that an object is of one kind however it was read (an owner reference to
+    /// it is right). A server that answers with whole objects makes no difference either.
+    ///
+    /// ```
+    /// use steersman_core::api::{Api, kinds::Secret};
+    /// use steersman_core::controller::{Builder, WatchSpec};
+    /// let secrets = Api::<Secret>::all().metadata_only();
+    /// let get = secrets.clone().within("prod").get("db");
+    /// let answer = br#"{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"db"}}"#;
+    /// assert_eq!(get.read(answer).unwrap().kind(), "Secret");
+    /// assert!(WatchSpec::from(secrets).metadata_only);
+    /// ```
     #[must_use]
     pub fn metadata_only(&self) -> Api<Object> {
         Api { metadata_only: true, ..self.objects() }
+    }
+
+    /// Whether only metadata is asked for.
+    #[must_use]
+    pub const fn is_metadata_only(&self) -> bool {
+        self.metadata_only
     }
 
     /// Which resource.
@@ -417,7 +437,8 @@ impl<K> Api<K> {
             (_, None) => {}
         }
         query(&mut Query::new(&mut path));
-        let accept = match (self.metadata_only && subresource.is_empty(), verb) {
+        let partial = self.metadata_only && subresource.is_empty();
+        let accept = match (partial, verb) {
             (false, _) => JSON,
             (true, "list") => METADATA_LIST,
             (true, _) => METADATA,
@@ -430,6 +451,7 @@ impl<K> Api<K> {
             what,
             idempotent: method == Method::Get,
             misuse: None,
+            metadata_of: partial.then(|| self.resource.clone()),
             answer: PhantomData,
         };
         if let Some(why) = misuse {

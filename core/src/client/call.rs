@@ -387,7 +387,7 @@ impl<R: Answer> Call<R> {
             return self.done(Err(self.error(ErrorKind::Protocol(why))), out);
         }
         if head.is_success() {
-            let result = match R::decode(&collected.body) {
+            let result = match self.request.read(&collected.body) {
                 Ok(answer) => Ok(answer),
                 Err(AnswerError::Status(status)) => Err(self.error(ErrorKind::Api(*status))),
                 Err(AnswerError::Bad(e)) => Err(self.error(ErrorKind::Decode(one_line(&e)))),

@@ -60,6 +60,16 @@ impl<K> Builder<K> {
     }
 
     /// Also reconciles an object when something changes whose managing owner (`controller: true`) it is.
+    ///
+    /// Where the owned object itself is not looked at, its metadata is enough, and costs a fraction of memory and network
+    /// (controller-runtime's `OnlyMetadata`). The same holds for [`watches`](Self::watches) and the primary resource.
+    ///
+    /// ```
+    /// use steersman_core::api::{Api, kinds::{ConfigMap, Secret}};
+    /// use steersman_core::controller::Builder;
+    /// let controller = Builder::new(Api::<ConfigMap>::all()).owns(Api::<Secret>::all().metadata_only());
+    /// assert!(controller.config().sources[1].watch.metadata_only);
+    /// ```
     #[must_use]
     pub fn owns(mut self, watch: impl Into<WatchSpec>) -> Self {
         self.config = self.config.owns(watch);

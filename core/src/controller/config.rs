@@ -37,7 +37,13 @@ impl WatchSpec {
     /// All objects of a resource.
     #[must_use]
     pub fn all(resource: ResourceType) -> Self {
-        Self { resource, namespace: None, selectors: Selectors::default(), metadata_only: false, dropped: None }
+        Self {
+            resource,
+            namespace: None,
+            selectors: Selectors::default(),
+            metadata_only: false,
+            dropped: None,
+        }
     }
 
     /// Only this namespace.
@@ -61,7 +67,7 @@ impl WatchSpec {
         self
     }
 
-    /// Only `metadata` of each object.
+    /// Only `metadata` of each object; see [`Api::metadata_only`].
     #[must_use]
     pub const fn metadata(mut self) -> Self {
         self.metadata_only = true;
@@ -103,10 +109,14 @@ impl WatchSpec {
     }
 }
 
-/// The resource and the namespace that requests of `api` are about.
+/// The resource and the namespace that requests of `api` are about, and whether of metadata alone.
 impl<K> From<&Api<K>> for WatchSpec {
     fn from(api: &Api<K>) -> Self {
-        Self { namespace: api.namespace().map(String::from), ..Self::all(api.resource().clone()) }
+        Self {
+            namespace: api.namespace().map(String::from),
+            metadata_only: api.is_metadata_only(),
+            ..Self::all(api.resource().clone())
+        }
     }
 }
 

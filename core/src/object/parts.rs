@@ -204,12 +204,7 @@ impl Parts {
         Ok(false)
     }
 
-    fn metadata(
-        &mut self,
-        s: &mut Scanner<'_>,
-        json: &str,
-        dropped: Option<&Node>,
-    ) -> Result<(), Fault> {
+    fn metadata(&mut self, s: &mut Scanner<'_>, json: &str, dropped: Option<&Node>) -> Result<(), Fault> {
         // The last of several counts, as a whole.
         self.places[Field::Name as usize..].fill(Place::Absent);
         self.metadata = false;
@@ -293,7 +288,8 @@ impl Parts {
         name: &str,
         dropped: Option<&Node>,
     ) -> Result<(), Fault> {
-        let cut = |key: Text| dropped.is_some_and(|node| node.step(&key.get(json)).is_some_and(Node::is_whole));
+        let cut =
+            |key: Text| dropped.is_some_and(|node| node.step(&key.get(json)).is_some_and(Node::is_whole));
         match s.peek()? {
             Token::Object => {}
             Token::Null => {

@@ -253,13 +253,14 @@ impl Object {
         Arc::ptr_eq(&self.text, &other.text)
     }
 
-    /// `apiVersion`; empty if absent.
+    /// `apiVersion`; empty if absent. As to metadata-only reads, see [`kind`](Self::kind).
     #[must_use]
     pub fn api_version(&self) -> &str {
         self.field(Field::ApiVersion)
     }
 
-    /// `kind`; empty if absent.
+    /// `kind`; empty if absent. An object of which only the metadata was read is of its own kind, not a
+    /// `PartialObjectMetadata`.
     #[must_use]
     pub fn kind(&self) -> &str {
         self.field(Field::Kind)

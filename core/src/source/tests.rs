@@ -26,6 +26,7 @@ use crate::wire::http::write_chunk;
 mod answers;
 mod frames;
 mod lessons;
+mod partial;
 
 const CONFIGMAPS: ResourceType = ResourceType::new("", "v1", "configmaps", "ConfigMap", Scope::Namespaced);
 
@@ -119,11 +120,14 @@ impl Play {
     }
 
     fn with(style: Style, options: Options, script: Vec<Answer>) -> Self {
+        Self::of(&WatchSpec::all(CONFIGMAPS).labels("mirror=true"), style, options, script)
+    }
+
+    fn of(spec: &WatchSpec, style: Style, options: Options, script: Vec<Answer>) -> Self {
         let config = Config::new(Cluster::parse("https://kube:6443").unwrap());
         let options = Options { decode_job: style.job, ..options };
-        let spec = WatchSpec::all(CONFIGMAPS).labels("mirror=true");
         let source =
-            Source::new(&spec, options, Arc::new(Endpoint::new(&config)), Authenticator::new(&config), 1);
+            Source::new(spec, options, Arc::new(Endpoint::new(&config)), Authenticator::new(&config), 1);
         let mut play = Self {
             source,
             style,

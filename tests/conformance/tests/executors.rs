@@ -24,6 +24,7 @@ scenes! {
     ending: stop_waits_for_what_runs, grace_is_limited, kill_ends_at_once, a_kill_after_a_stop_ends_at_once,
         stop_while_the_network_is_silent, status_answers_while_reconciles_block;
     faults: a_delete_hidden_in_a_gap, cut_in_mid_line, server_restart, connections_die_at_random;
+    partial: metadata_is_enough_to_run, metadata_by_the_client, what_one_drops_another_sees;
     unreadable: a_type_that_does_not_fit_one_object, bytes_that_are_no_object, a_line_that_is_no_event;
 }
 

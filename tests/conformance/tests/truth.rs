@@ -42,7 +42,7 @@ macro_rules! scripts {
     };
 }
 
-scripts! { access compaction custom deletes kinds lists patches watches writes }
+scripts! { access compaction custom deletes kinds lists metadata patches watches writes }
 
 #[test]
 fn every_file_is_played_and_there_are_enough_steps() {

@@ -83,7 +83,8 @@ fn fields_that_are_cut_are_absent_and_those_around_them_are_found() {
 
 #[test]
 fn metadata_alone_is_kept_whatever_came() {
-    let options = ObjectOptions::default().dropping(dropped(&["/spec/x", "/metadata/labels/l"])).metadata_only();
+    let options =
+        ObjectOptions::default().dropping(dropped(&["/spec/x", "/metadata/labels/l"])).metadata_only();
     let json = br#"{"spec":{"x":1},"metadata":{"labels":{"l":"1"},"name":"a"},"kind":"Pod","data":[],"apiVersion":"v1"}"#;
     let o = Object::from_json_with(json, &options).unwrap();
     assert_eq!(o.json(), r#"{"metadata":{"labels":{},"name":"a"},"kind":"Pod","apiVersion":"v1"}"#);
@@ -124,7 +125,10 @@ fn bad_pointers_are_refused_by_name() {
 fn equal_sets_are_equal_however_they_were_said() {
     let one = dropped(&["/b/c", "/a~1x", "/b"]);
     assert_eq!(one, dropped(&["/b", "/a~1x", "/b/d/e"]));
-    assert_eq!((one.pointers(), one.to_string()), (["/a~1x", "/b"].map(String::from).into(), "/a~1x, /b".into()));
+    assert_eq!(
+        (one.pointers(), one.to_string()),
+        (["/a~1x", "/b"].map(String::from).into(), "/a~1x, /b".into())
+    );
     assert_ne!(one, one.clone().and("/c").unwrap());
     assert_eq!((Dropped::none().to_string(), Dropped::none().is_none()), ("nothing".into(), true));
     assert_eq!(Dropped::default().pointers(), ["/metadata/managedFields"]);
@@ -177,9 +181,7 @@ impl Arbitrary for Case {
         let text = |g: &mut Gen| (*g.choose(&["\"1\"", "\"\\u0032\"", "null"]).unwrap()).to_string();
         let meta = |g: &mut Gen| {
             let (l, a) = (members(g, 3, text), members(g, 3, text));
-            let tail = members(g, 2, |g| {
-                format!("null,\"x\":{}", tree(g, 2))
-            });
+            let tail = members(g, 2, |g| format!("null,\"x\":{}", tree(g, 2)));
             let mut all =
                 [format!("\"labels\":{l}"), format!("\"annotations\":{a}"), "\"name\":\"n\"".into(), {
                     format!("\"managedFields\":{}", tail)

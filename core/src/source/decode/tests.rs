@@ -55,9 +55,11 @@ fn changes_carry_their_object() {
 fn an_object_out_of_a_frame_is_the_object_alone() {
     let json =
         r#"{"metadata":{"managedFields":[{}],"name":"a","labels":{"x\n":"y"},"uid":"u"},"spec":{"k":[1]}}"#;
-    for options in
-        [ObjectOptions::default(), ObjectOptions::of(&PODS), ObjectOptions::of(&PODS).dropping(Dropped::none())]
-    {
+    for options in [
+        ObjectOptions::default(),
+        ObjectOptions::of(&PODS),
+        ObjectOptions::of(&PODS).dropping(Dropped::none()),
+    ] {
         let alone = decode_item(json.as_bytes(), &options).unwrap();
         let long = "x".repeat(200);
         let frame = format!(r#"{{"pad":"{long}","type":"MODIFIED","object": {json} ,"more":1}}"#);
