@@ -7,6 +7,7 @@ mod cuts;
 pub mod framing;
 pub mod gzip;
 pub mod list_split;
+pub mod object;
 pub mod queue;
 pub mod store;
 pub mod watcher;

@@ -59,7 +59,7 @@ pub struct Dropped {
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Node {
     /// Sorted by name.
-    below: Vec<(String, Node)>,
+    below: Vec<(String, Self)>,
 }
 
 impl Node {

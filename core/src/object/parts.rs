@@ -52,6 +52,8 @@ pub(crate) struct Parts {
     pub(super) tail: String,
     /// What to drop, in order, disjoint.
     pub(super) cuts: Vec<(usize, usize)>,
+    /// Whether an `apiVersion` or `kind` was kept that a later one, which is cut, overrules.
+    pub(super) overruled: [bool; 2],
     metadata: bool,
 }
 
@@ -83,6 +85,7 @@ impl Parts {
             places: [Place::Absent; FIELDS],
             tail: String::new(),
             cuts: Vec::new(),
+            overruled: [false; 2],
             metadata: false,
         };
         match parts.object(scanner, json, options) {
@@ -145,14 +148,16 @@ impl Parts {
             if key.is(json, "metadata") {
                 self.metadata(s, json, dropped)?;
             } else if key.is(json, "kind") {
+                let before = self.places[Field::Kind as usize] != Place::Absent;
                 self.string(s, json, Field::Kind, "kind")?;
                 cut = retype && matches!(self.text(json, Field::Kind), "" | "PartialObjectMetadata");
-                self.forget(cut, Field::Kind);
+                self.forget(cut, before, Field::Kind);
             } else if key.is(json, "apiVersion") {
+                let before = self.places[Field::ApiVersion as usize] != Place::Absent;
                 self.string(s, json, Field::ApiVersion, "apiVersion")?;
                 let text = self.text(json, Field::ApiVersion);
                 cut = retype && (text.is_empty() || text.starts_with("meta.k8s.io/"));
-                self.forget(cut, Field::ApiVersion);
+                self.forget(cut, before, Field::ApiVersion);
             } else if options.metadata_only {
                 s.value()?;
                 cut = true;
@@ -165,9 +170,11 @@ impl Parts {
         Ok(())
     }
 
-    fn forget(&mut self, really: bool, field: Field) {
+    /// The type that stands here is none. `before`: an earlier one is kept.
+    fn forget(&mut self, really: bool, before: bool, field: Field) {
         if really {
             self.places[field as usize] = Place::Absent;
+            self.overruled[field as usize] |= before;
         }
     }
 

@@ -147,29 +147,39 @@ impl Object {
         // After the brace: the type, if it is not there.
         let mut from = start + 1;
         text.push('{');
-        if let Some((api_version, kind)) = &options.default_type {
+        let mut put_type = |text: &mut String, late: bool| {
+            let Some((api_version, kind)) = &options.default_type else { return };
             for (field, name, value) in
                 [(Field::Kind, "kind", kind), (Field::ApiVersion, "apiVersion", api_version)]
             {
-                if places[field as usize] == Place::Absent && !value.is_empty() {
-                    let quoted = serde_json::to_string(value).unwrap_or_default();
-                    text.push_str(&format!("\"{name}\":{quoted},"));
-                    places[field as usize] = Place::Tail(tail.len(), tail.len() + value.len());
-                    if quoted.len() == value.len() + 2 {
-                        let end = text.len() - 2;
-                        places[field as usize] = Place::Text(end - value.len(), end);
-                    } else {
-                        tail.to_mut().push_str(value);
-                    }
+                if places[field as usize] != Place::Absent
+                    || value.is_empty()
+                    || parts.overruled[field as usize] != late
+                {
+                    continue;
+                }
+                let quoted = serde_json::to_string(value).unwrap_or_default();
+                let (before, after) = if late { (",", "") } else { ("", ",") };
+                text.push_str(&format!("{before}\"{name}\":{quoted}{after}"));
+                places[field as usize] = Place::Tail(tail.len(), tail.len() + value.len());
+                if quoted.len() == value.len() + 2 {
+                    let end = text.len() - 1 - after.len();
+                    places[field as usize] = Place::Text(end - value.len(), end);
+                } else {
+                    tail.to_mut().push_str(value);
                 }
             }
-        }
+        };
+        put_type(&mut text, false);
         let grown = text.len() - 1;
         for &(cut, until) in &parts.cuts {
             text.push_str(&json[from..cut]);
             from = until;
         }
-        text.push_str(&json[from..end]);
+        text.push_str(&json[from..end - 1]);
+        // Where an earlier one was there, only a later one counts.
+        put_type(&mut text, true);
+        text.push('}');
         let length = text.len();
         text.push_str(&tail);
         if text.len() >= LONGEST {

@@ -98,6 +98,11 @@ fn items_get_the_type_that_was_asked_for() {
             "{json}"
         );
     }
+    // Of several the last counts, so what is put in comes after those that stay.
+    let twice = br#"{"kind":"X","apiVersion":"x/v1","metadata":{"name":"a"},"kind":"","apiVersion":"meta.k8s.io/v1"}"#;
+    let o = Object::from_json_with(twice, &options).unwrap();
+    let kept = r#"{"kind":"X","apiVersion":"x/v1","metadata":{"name":"a"},"kind":"Deploy\"ment","apiVersion":"apps/v1"}"#;
+    assert_eq!((o.json(), o.kind(), o.api_version(), o.name()), (kept, "Deploy\"ment", "apps/v1", "a"));
     let typed = br#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"}}"#;
     let o = Object::from_json_with(typed, &options).unwrap();
     assert_eq!((o.raw(), o.kind(), o.api_version()), (&typed[..], "Pod", "v1"));

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use steersman_core::api::{Api, ListParams, kinds::CONFIGMAPS};
 use steersman_core::controller::{Action, Builder};
 use steersman_core::manager;
-use steersman_core::object::{Dropped, Key, Object};
+use steersman_core::object::{Dropped, Key, Object, Resource};
 
 use super::executor::{Executor, Work, impatient};
 use super::stage::{Diary, NAMESPACE, Running, Stage, key, maps, secrets};
