@@ -201,6 +201,8 @@ fn metadata_only_is_asked_for_and_can_be_done_without() {
     assert_eq!(accept(api.watch(&WatchParams::default()).into_raw()), one);
     let list = accept(api.list(&ListParams::default()).into_raw());
     assert_eq!(list, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json");
+    let delete = api.delete_collection(&DeleteParams::default(), &ListParams::default());
+    assert_eq!(accept(delete.into_raw()), list);
 }
 
 #[test]

@@ -440,7 +440,8 @@ impl<K> Api<K> {
         let partial = self.metadata_only && subresource.is_empty();
         let accept = match (partial, verb) {
             (false, _) => JSON,
-            (true, "list") => METADATA_LIST,
+            // A server refuses the form of one for the many that a deletion answers with, after the deletion.
+            (true, "list" | "delete collection of") => METADATA_LIST,
             (true, _) => METADATA,
         };
         let mut request = Request {

@@ -503,7 +503,9 @@ impl ApiServer {
             });
         }
         let streams = request.method == "GET" && target.name.is_empty();
-        let format = Format::negotiate(request.get("accept").unwrap_or(""), streams)?
+        let watch = target.watch || query.flag("watch");
+        let list = target.name.is_empty() && ((streams && !watch) || request.method == "DELETE");
+        let format = Format::negotiate(request.get("accept").unwrap_or(""), streams, list)?
             .including(query.get("includeObject"));
         let call = Call { conn, now, request, query, target, res, format };
         let reply = self.dispatch(&call, out)?;

@@ -26,8 +26,9 @@ pub(super) enum Include {
 }
 
 impl Format {
-    /// The form that `accept` asks for; `streams` tells whether a watch could be asked for as well.
-    pub(super) fn negotiate(accept: &str, streams: bool) -> Result<Self, Failure> {
+    /// The form that `accept` asks for; `streams` tells whether a watch could be asked for as well, `list` whether the
+    /// answer is one object (or its events) or many.
+    pub(super) fn negotiate(accept: &str, streams: bool, list: bool) -> Result<Self, Failure> {
         if accept.trim().is_empty() {
             return Ok(Self::Plain);
         }
@@ -49,7 +50,13 @@ impl Format {
                 "" => return Ok(Self::Plain),
                 "Table" if meta_group => return Ok(Self::Table(Include::Metadata)),
                 "PartialObjectMetadata" | "PartialObjectMetadataList" if meta_group => {
-                    return Ok(Self::Metadata);
+                    if list == form.ends_with("List") {
+                        return Ok(Self::Metadata);
+                    }
+                    let is = if list { "a list" } else { "not a list" };
+                    return Err(not_acceptable(format!(
+                        "you requested {form}, but the requested object is {is}"
+                    )));
                 }
                 _ => {}
             }
@@ -59,15 +66,9 @@ impl Format {
         } else {
             ""
         };
-        Err(Failure {
-            code: 406,
-            reason: "NotAcceptable",
-            message: format!(
-                "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf{streams}"
-            ),
-            details: Some(Box::default()),
-            ..Failure::default()
-        })
+        Err(not_acceptable(format!(
+            "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf{streams}"
+        )))
     }
 
     /// The same with what `includeObject` says.
@@ -77,6 +78,16 @@ impl Format {
             (Self::Table(_), "Object") => Self::Table(Include::Object),
             _ => self,
         }
+    }
+}
+
+fn not_acceptable(message: String) -> Failure {
+    Failure {
+        code: 406,
+        reason: "NotAcceptable",
+        message,
+        details: Some(Box::default()),
+        ..Failure::default()
     }
 }
 
