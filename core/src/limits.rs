@@ -14,6 +14,8 @@ pub const ITEM_BYTES: usize = FRAME_BYTES;
 pub const BODY_BYTES: usize = 64 * 1024 * 1024;
 /// Longest body of an error answer that is kept; the rest is skipped.
 pub const ERROR_BODY_BYTES: usize = 64 * 1024;
+/// So much of an error answer is skipped, so that the connection can live on; beyond it the connection is given up.
+pub const ERROR_SKIP_BYTES: usize = 1024 * 1024;
 /// Most bytes that one byte of a gzip body may become, beyond the first [`GZIP_FREE_BYTES`]. Lists of like objects reach
 /// 100, the format allows 1,032, and only bombs come near that; Envoy stops at 100.
 pub const GZIP_RATIO: u32 = 400;
@@ -35,6 +37,64 @@ pub const READS_IN_A_ROW: u32 = 16;
 pub const INBOX: usize = 1024;
 /// Under load a controller's status is written no more often than this; a scrape or a page every second sees no difference.
 pub const STATUS_EVERY: Duration = Duration::from_millis(100);
+
+/// What is accepted from a server: the settings of an [`Endpoint`](crate::client::Endpoint), and so of every call and
+/// every watch over it. Whatever is longer is an error that names the limit; of a list or watch it costs the one object
+/// alone.
+///
+/// ```
+/// use steersman_core::client::Endpoint;
+/// use steersman_core::config::{Cluster, Config};
+/// use steersman_core::limits::WireLimits;
+/// let mut config = Config::new(Cluster::parse("https://kube").unwrap());
+/// config.limits = WireLimits { body_bytes: 1 << 20, ..WireLimits::DEFAULT };
+/// assert_eq!(Endpoint::new(&config).limits.body_bytes, 1 << 20);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WireLimits {
+    /// Longest head of an answer, in bytes; the trailers of a chunked body as well.
+    pub head_bytes: usize,
+    /// Most header lines of an answer.
+    pub headers: usize,
+    /// Longest frame of a watch, in bytes. A longer one is skipped and reported.
+    pub frame_bytes: usize,
+    /// Longest item of a list that is read item by item, in bytes. A longer one is skipped and reported.
+    pub item_bytes: usize,
+    /// Longest body of an answer that is kept whole, in bytes.
+    pub body_bytes: usize,
+    /// So many bytes are kept of an answer that is not 2xx.
+    pub error_body_bytes: usize,
+    /// So many more bytes are read of it before the connection is given up.
+    pub error_skip_bytes: usize,
+    /// Most bytes that one byte of a gzip body may become, beyond the first `gzip_free_bytes`.
+    pub gzip_ratio: u32,
+    /// Bytes that a gzip body may become whatever its ratio.
+    pub gzip_free_bytes: u64,
+    /// Longest header of a gzip member, in bytes.
+    pub gzip_head_bytes: usize,
+}
+
+impl WireLimits {
+    /// The numbers of this module.
+    pub const DEFAULT: Self = Self {
+        head_bytes: HEAD_BYTES,
+        headers: HEADERS,
+        frame_bytes: FRAME_BYTES,
+        item_bytes: ITEM_BYTES,
+        body_bytes: BODY_BYTES,
+        error_body_bytes: ERROR_BODY_BYTES,
+        error_skip_bytes: ERROR_SKIP_BYTES,
+        gzip_ratio: GZIP_RATIO,
+        gzip_free_bytes: GZIP_FREE_BYTES,
+        gzip_head_bytes: GZIP_HEAD_BYTES,
+    };
+}
+
+impl Default for WireLimits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
 
 /// TCP and TLS together. client-go: 30 s to dial, 10 s for TLS.
 pub const CONNECT: Duration = Duration::from_secs(30);

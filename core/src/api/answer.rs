@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Kind, ResourceType, Status};
 use crate::object::{Dropped, Object, ObjectError, ObjectOptions, Salvage, Scanner, Token, without_values};
+use crate::wire::quote::quote_text;
 
 /// Why the body of a 2xx answer is not what was asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,12 +90,14 @@ fn checked(body: &[u8]) -> Result<&str, AnswerError> {
     Ok(json)
 }
 
-/// The first line of a text, shortened, for people.
+/// The first line of a text, shortened and without what may be a credential, for people.
 pub(crate) fn quoted(text: &str) -> String {
     const LENGTH: usize = 120;
     let line = text.lines().map(str::trim).find(|l| !l.is_empty()).unwrap_or_default();
-    let mut out: String = line.chars().filter(|c| !c.is_control()).take(LENGTH).collect();
-    if line.chars().nth(LENGTH).is_some() {
+    let short: String = line.chars().filter(|c| !c.is_control()).take(LENGTH).collect();
+    let cut = line.chars().nth(LENGTH).is_some();
+    let mut out = quote_text(&short, cut);
+    if cut {
         out.push_str("...");
     }
     format!("{out:?}")

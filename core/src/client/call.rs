@@ -20,15 +20,11 @@ use crate::api::{Answer, AnswerError, Request, Status};
 use crate::auth::Authenticator;
 use crate::backoff::{Backoff, Policy};
 use crate::config::FileError;
-use crate::limits;
 use crate::machine::{Deadline, Machine, Outputs, Reason};
 use crate::net::{ConnId, NetEvent};
 use crate::rng::Rng;
 use crate::time::{Clock, Time};
 use crate::wire::http::{self, ResponseHead};
-
-/// An error page is read to its end so that the connection can live on, but no further than this.
-const SKIPPED_BYTES: usize = 1024 * 1024;
 
 /// When a call is made again.
 ///
@@ -259,11 +255,11 @@ impl<R: Answer> Call<R> {
     pub fn new(endpoint: Arc<Endpoint>, auth: Authenticator, request: Request<R>, seed: u64) -> Self {
         let policy = RetryPolicy::default();
         Self {
+            body_limit: endpoint.limits.body_bytes,
             exchange: Exchange::new(endpoint, auth),
             request,
             timeouts: Timeouts::default(),
             policy,
-            body_limit: limits::BODY_BYTES,
             clock: Clock::default(),
             backoff: Backoff::new(policy.backoff),
             rng: Rng::new(seed),
@@ -291,7 +287,7 @@ impl<R: Answer> Call<R> {
         self
     }
 
-    /// The same with another limit of the answer's body, in bytes.
+    /// The same with another limit of the answer's body, in bytes, than the [`Endpoint`] has.
     #[must_use]
     pub fn with_body_limit(mut self, bytes: usize) -> Self {
         self.body_limit = bytes;
@@ -317,6 +313,16 @@ impl<R: Answer> Call<R> {
     }
 
     fn error(&self, kind: ErrorKind) -> Error {
+        let redact = |text| self.exchange.redact(text);
+        let kind = match kind {
+            ErrorKind::Api(mut status) => {
+                status.message = redact(status.message);
+                ErrorKind::Api(status)
+            }
+            ErrorKind::Protocol(why) => ErrorKind::Protocol(redact(why)),
+            ErrorKind::Decode(why) => ErrorKind::Decode(redact(why)),
+            other => other,
+        };
         Error::new(kind, self.request.what.as_str(), self.exchange.endpoint().address.as_str())
     }
 
@@ -339,7 +345,8 @@ impl<R: Answer> Call<R> {
             self.take(now, output, out);
         }
         if let State::Running(collected) = &mut self.state
-            && collected.skipped > if collected.success() { 0 } else { SKIPPED_BYTES }
+            && collected.skipped
+                > if collected.success() { 0 } else { self.exchange.endpoint().limits.error_skip_bytes }
         {
             // Enough is enough. Only now, since the outputs of one input belong together.
             let collected = core::mem::take(collected);
@@ -358,7 +365,11 @@ impl<R: Answer> Call<R> {
             (O::Effect(effect), _) => out.push(CallOutput::Effect(effect)),
             (O::Head(head), State::Running(collected)) => collected.head = Some(head),
             (O::Body(piece), State::Running(collected)) => {
-                let limit = if collected.success() { self.body_limit } else { limits::ERROR_BODY_BYTES };
+                let limit = if collected.success() {
+                    self.body_limit
+                } else {
+                    self.exchange.endpoint().limits.error_body_bytes
+                };
                 let room = limit.saturating_sub(collected.body.len());
                 collected.body.extend_from_slice(&piece[..piece.len().min(room)]);
                 collected.skipped += piece.len().saturating_sub(room);

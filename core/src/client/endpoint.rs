@@ -3,7 +3,7 @@
 use alloc::string::String;
 
 use crate::config::Config;
-use crate::wire::http::HttpLimits;
+use crate::limits::WireLimits;
 
 /// What we call ourselves unless told otherwise.
 pub const USER_AGENT: &str = concat!("steersman/", env!("CARGO_PKG_VERSION"));
@@ -24,8 +24,8 @@ pub struct Endpoint {
     /// its events are small, and whatever compresses them on the way may hold them back. What comes as gzip unasked is
     /// unfolded all the same.
     pub gzip: bool,
-    /// What of HTTP is accepted.
-    pub limits: HttpLimits,
+    /// What is accepted from it.
+    pub limits: WireLimits,
 }
 
 impl Endpoint {
@@ -38,7 +38,7 @@ impl Endpoint {
             base_path: config.cluster.base_path.clone(),
             user_agent: USER_AGENT.into(),
             gzip: true,
-            limits: HttpLimits::default(),
+            limits: config.limits,
         }
     }
 
@@ -58,7 +58,7 @@ impl Endpoint {
 
     /// The same with other limits.
     #[must_use]
-    pub const fn with_limits(mut self, limits: HttpLimits) -> Self {
+    pub const fn with_limits(mut self, limits: WireLimits) -> Self {
         self.limits = limits;
         self
     }

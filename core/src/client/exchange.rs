@@ -12,6 +12,7 @@ use core::fmt;
 use core::mem;
 use core::time::Duration;
 
+use super::redact::redact;
 use super::{Effect, Endpoint, ExchangeError, ExchangeErrorKind as Kind, IDLE_AGE};
 use crate::api::Request;
 use crate::auth::{Authenticator, Ready};
@@ -22,7 +23,8 @@ use crate::net::{ConnId, NetError, NetErrorKind, NetEvent};
 use crate::time::{Clock, Time};
 use crate::wire::WireError;
 use crate::wire::http::{
-    HttpEvent, Method, RequestHead, ResponseContext, ResponseDecoder, ResponseHead, header, write_request,
+    HttpEvent, HttpLimits, Method, RequestHead, ResponseContext, ResponseDecoder, ResponseHead, header,
+    write_request,
 };
 
 /// Reading a file of a few KiB takes no longer, unless its file system hangs.
@@ -224,6 +226,8 @@ pub struct Exchange {
     auth: Authenticator,
     clock: Clock,
     last_conn: u64,
+    /// The `Authorization` of the last request.
+    sent: Option<Secret>,
     state: State,
     stats: Stats,
 }
@@ -322,6 +326,7 @@ impl Exchange {
             auth,
             clock: Clock::default(),
             last_conn: 0,
+            sent: None,
             state: State::Idle(None),
             stats: Stats::default(),
         }
@@ -365,11 +370,20 @@ impl Exchange {
         }
     }
 
+    /// A text from the server, without the credential that the server may have sent back in it.
+    pub(crate) fn redact(&self, text: String) -> String {
+        match &self.sent {
+            Some(sent) => redact(text, sent.expose()),
+            None => text,
+        }
+    }
+
     fn fail(&mut self, kind: Kind, message: String, out: &mut Outputs<Output>) {
         if let Some(conn) = self.conn() {
             out.push(Output::Effect(Effect::Close { conn }));
         }
         self.state = State::Idle(None);
+        let message = self.redact(message);
         out.push(Output::Failed(ExchangeError { kind, message }));
     }
 
@@ -441,6 +455,7 @@ impl Exchange {
         // What has no limit on its silence is a watch; one that wants gzip says so itself.
         let gzip = self.endpoint.gzip && timeouts.body_idle.is_some();
         add("Accept-Encoding", if gzip { "gzip" } else { "identity" });
+        self.sent = header(&head.headers, "authorization").map(Secret::new);
         let bytes = match write_request(&head, &self.endpoint.host_header, body.as_deref()) {
             Ok(bytes) => Bytes(bytes),
             Err(e) => {
@@ -478,7 +493,7 @@ impl Exchange {
         self.state = State::Answer {
             conn,
             reused,
-            decoder: Box::new(ResponseDecoder::new(self.endpoint.limits, context)),
+            decoder: Box::new(ResponseDecoder::new(HttpLimits::from(&self.endpoint.limits), context)),
             body: false,
             until: Some(now + job.timeouts.first_byte),
             job,
@@ -620,6 +635,11 @@ const fn connect_kind(e: &NetError) -> Kind {
 /// Shows where the server points to, without the query, which may hold a one-time secret.
 fn redirect(address: &str, head: &ResponseHead) -> String {
     let to = head.header("location").unwrap_or("nowhere").split(['?', '#']).next().unwrap_or_default();
+    // Nor the name and password that may stand before the host.
+    let to = match to.split_once("//").and_then(|(_, rest)| rest.split('/').next()?.rsplit_once('@')) {
+        Some((user, _)) => &to.replacen(user, "…", 1),
+        None => to,
+    };
     let to: String = to.chars().filter(|c| !c.is_control()).take(200).collect();
     format!("{address}: answered {} and points to {to}; redirects are not followed", head.status)
 }

@@ -11,6 +11,7 @@ mod endpoint;
 mod error;
 mod exchange;
 mod pool;
+mod redact;
 
 pub use call::{Call, CallInput, CallOutput, RetryPolicy};
 pub use effect::{Driven, Effect, Happening};

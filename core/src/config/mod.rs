@@ -26,6 +26,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::limits::WireLimits;
+
 /// Everything that is needed to talk to one cluster as one user. `Debug` shows no secret.
 ///
 /// ```
@@ -44,6 +46,8 @@ pub struct Config {
     pub tls: TlsSettings,
     /// Who we are.
     pub credentials: Credentials,
+    /// What is accepted from the server.
+    pub limits: WireLimits,
     /// The namespace to work in where none is named: the context's, the service account's, or `default`.
     pub namespace: String,
     /// The name of the context; `None` in a cluster.
@@ -62,6 +66,7 @@ impl Config {
             cluster,
             tls: TlsSettings::default(),
             credentials: Credentials::default(),
+            limits: WireLimits::DEFAULT,
             namespace: "default".into(),
             context: None,
             source: "given by the program".into(),

@@ -19,7 +19,6 @@ use crate::client::{
 };
 use crate::config::FileError;
 use crate::controller::WatchSpec;
-use crate::limits;
 use crate::machine::{Deadline, Machine, Outputs};
 use crate::net::{ConnId, NetEvent};
 use crate::object::{Dropped, Object, ObjectOptions};
@@ -31,31 +30,17 @@ use crate::wire::http::{RequestHead, retry_after};
 use crate::wire::run::Run;
 
 /// Settings of a source.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Of the watcher.
     pub watcher: watcher::Config,
     /// What of every object is not kept, unless its [`WatchSpec`] says so itself.
     pub dropped: Dropped,
-    /// Longest frame or item; longer ones are skipped and reported.
-    pub max_item: usize,
     /// From this many bytes on a run of frames or items goes out as a [`DecodeJob`]; below, and with `None`, it is
     /// decoded in place. Handing it over costs a copy, so it pays only with another core to do it.
     pub decode_job: Option<usize>,
     /// What its objects can be found by. A manager adds what its controllers ask for.
     pub indexes: Indexes,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            watcher: watcher::Config::default(),
-            dropped: Dropped::default(),
-            max_item: limits::FRAME_BYTES,
-            decode_job: None,
-            indexes: Indexes::new(),
-        }
-    }
 }
 
 /// What can happen to a source.
@@ -306,7 +291,7 @@ impl Source {
         let id = current.id;
         match answer {
             client::Output::Head(head) => {
-                match Reading::of(head, current.decoding.list, self.options.max_item) {
+                match Reading::of(head, current.decoding.list, &self.exchange.endpoint().limits) {
                     Ok(reading) => {
                         if !matches!(reading, Reading::Refusal { .. }) {
                             self.tell(now, watcher::Input::Opened(id));
@@ -330,6 +315,12 @@ impl Source {
     }
 
     fn tell(&mut self, now: Time, input: watcher::Input<Object>) {
+        let input = match input {
+            watcher::Input::Closed(id, CloseReason::Protocol(why)) => {
+                watcher::Input::Closed(id, CloseReason::Protocol(self.exchange.redact(why)))
+            }
+            input => input,
+        };
         self.watcher.handle(now, input, &mut self.from_watcher);
     }
 
@@ -343,7 +334,8 @@ impl Source {
         match &mut current.reading {
             Reading::Head => self.current = Some(current),
             Reading::Refusal { body, .. } => {
-                Reading::keep_refusal(body, bytes);
+                let room = self.exchange.endpoint().limits.error_body_bytes.saturating_sub(body.len());
+                body.extend_from_slice(&bytes[..bytes.len().min(room)]);
                 self.current = Some(current);
             }
             Reading::List(_) | Reading::Watch(_) => {
@@ -463,7 +455,8 @@ impl Source {
                 Reading::Watch(_) => watcher::Input::Closed(id, CloseReason::Clean),
                 Reading::Refusal { head, body } => {
                     let content_type = head.header("content-type");
-                    let status = Status::from_response(head.status, content_type, &body);
+                    let mut status = Status::from_response(head.status, content_type, &body);
+                    status.message = self.exchange.redact(status.message);
                     let retry_after = retry_after(&head);
                     watcher::Input::Rejected(id, Rejection { code: head.status, status, retry_after })
                 }

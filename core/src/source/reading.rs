@@ -6,13 +6,14 @@ use alloc::vec::Vec;
 
 use super::decode::{decode_frame, decode_item};
 use super::job::Piece;
-use crate::limits;
+use crate::limits::WireLimits;
 use crate::object::ObjectOptions;
 use crate::watcher::{BadObject, Frame};
 use crate::wire;
 use crate::wire::framing::FrameSplitter;
 use crate::wire::http::ResponseHead;
 use crate::wire::list::ListSplitter;
+use crate::wire::quote::{quote, quote_text};
 
 /// How the pieces of a body become objects.
 #[derive(Debug)]
@@ -38,22 +39,17 @@ impl Reading {
     ///
     /// # Errors
     /// A 2xx answer that is no JSON, so no list and no watch either.
-    pub(super) fn of(head: ResponseHead, list: bool, max_item: usize) -> Result<Self, String> {
+    pub(super) fn of(head: ResponseHead, list: bool, limits: &WireLimits) -> Result<Self, String> {
         if !head.is_success() {
             return Ok(Self::Refusal { head, body: Vec::new() });
         }
         match head.header("content-type") {
             Some(kind) if !kind.to_ascii_lowercase().contains("json") => {
-                Err(format!("the answer ({}) is not JSON but {kind:?}", head.status))
+                Err(format!("the answer ({}) is not JSON but {:?}", head.status, quote_text(kind, false)))
             }
-            _ if list => Ok(Self::List(ListSplitter::new(max_item))),
-            _ => Ok(Self::Watch(FrameSplitter::new(max_item))),
+            _ if list => Ok(Self::List(ListSplitter::new(limits.item_bytes))),
+            _ => Ok(Self::Watch(FrameSplitter::new(limits.frame_bytes))),
         }
-    }
-
-    pub(super) fn keep_refusal(body: &mut Vec<u8>, bytes: &[u8]) {
-        let room = limits::ERROR_BODY_BYTES.saturating_sub(body.len());
-        body.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 }
 
@@ -70,9 +66,9 @@ pub(super) fn decode(piece: wire::Piece<'_>, decoding: &Decoding) -> Piece {
     let error = match piece {
         wire::Piece::TooLong { bytes, .. } => format!("{bytes} bytes are more than an object may have"),
         wire::Piece::Truncated(_) => String::from("the body ended in the middle of it"),
-        _ => {
-            format!("not JSON: {:?}", String::from_utf8_lossy(&piece.bytes()[..piece.bytes().len().min(80)]))
-        }
+        // With quotes in it, it may be a part of an object.
+        _ if piece.bytes().contains(&b'"') => format!("{} bytes that are not JSON", piece.bytes().len()),
+        _ => format!("not JSON: {:?}", quote(piece.bytes(), 80)),
     };
     let found = match decode_frame(piece.bytes(), &decoding.options) {
         Frame::Bad(bad) if !decoding.list => bad,

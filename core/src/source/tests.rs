@@ -12,8 +12,9 @@ use super::{Input, Options, Output, Source};
 use crate::api::{ResourceType, Scope};
 use crate::auth::Authenticator;
 use crate::client::{Effect, Endpoint};
-use crate::config::{Cluster, Config};
+use crate::config::{Bearer, Cluster, Config, Secret};
 use crate::controller::WatchSpec;
+use crate::limits::WireLimits;
 use crate::machine::{Machine, Outputs};
 use crate::net::{ConnId, NetError, NetErrorKind, NetEvent};
 use crate::object::{Key, Resource};
@@ -26,6 +27,7 @@ use crate::wire::http::write_chunk;
 mod answers;
 mod frames;
 mod lessons;
+mod limits;
 mod partial;
 
 const CONFIGMAPS: ResourceType = ResourceType::new("", "v1", "configmaps", "ConfigMap", Scope::Namespaced);
@@ -124,10 +126,31 @@ impl Play {
     }
 
     fn of(spec: &WatchSpec, style: Style, options: Options, script: Vec<Answer>) -> Self {
-        let config = Config::new(Cluster::parse("https://kube:6443").unwrap());
+        Self::limited(WireLimits::DEFAULT, spec, style, options, script)
+    }
+
+    fn limited(
+        limits: WireLimits,
+        spec: &WatchSpec,
+        style: Style,
+        options: Options,
+        script: Vec<Answer>,
+    ) -> Self {
+        let mut config = Config::new(Cluster::parse("https://kube:6443").unwrap());
+        config.limits = limits;
+        Self::configured(&config, spec, style, options, script)
+    }
+
+    fn configured(
+        config: &Config,
+        spec: &WatchSpec,
+        style: Style,
+        options: Options,
+        script: Vec<Answer>,
+    ) -> Self {
         let options = Options { decode_job: style.job, ..options };
         let source =
-            Source::new(spec, options, Arc::new(Endpoint::new(&config)), Authenticator::new(&config), 1);
+            Source::new(spec, options, Arc::new(Endpoint::new(config)), Authenticator::new(config), 1);
         let mut play = Self {
             source,
             style,

@@ -1,10 +1,12 @@
 //! What can be wrong with bytes.
 
-use alloc::borrow::Cow;
 use alloc::string::String;
 use core::fmt;
 
 /// The other side sent (or we were asked to send) something that makes no sense.
+///
+/// Where it quotes what came, it does so in one short line that ends before what looks like a credential, and without the
+/// texts in JSON: the message may go to a log.
 ///
 /// A decoder that has answered with one answers with the same from then on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,16 +116,3 @@ impl fmt::Display for WireError {
 }
 
 impl core::error::Error for WireError {}
-
-/// Longest quotation of a first line of HTTP.
-pub(crate) const QUOTE_BYTES: usize = 120;
-
-/// The first line of `bytes`, at most `longest` bytes of it, fit for a message.
-pub(crate) fn quote(bytes: &[u8], longest: usize) -> String {
-    let line = bytes.split(|b| *b == b'\n').next().unwrap_or_default();
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
-    match String::from_utf8_lossy(&line[..line.len().min(longest)]) {
-        Cow::Borrowed(text) => text.into(),
-        Cow::Owned(text) => text,
-    }
-}

@@ -30,6 +30,7 @@ pub mod gzip;
 pub mod http;
 pub mod json;
 pub mod list;
+pub(crate) mod quote;
 pub mod run;
 
 pub use error::WireError;

@@ -6,8 +6,10 @@ use super::*;
 use crate::api::Api;
 use crate::api::kinds::{ConfigMap, Secret as SecretObject};
 use crate::config::{Bearer, Cluster, Config};
+use crate::limits::WireLimits;
 use crate::net::{NetError, NetErrorKind};
 use crate::object::Object;
+use crate::wire::gzip::tests::member;
 
 const FRESH: NetEvent<'_> = NetEvent::Connected { reused: false };
 const NOT_FOUND: &str = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","message":"configmaps \"a\" not found","reason":"NotFound","details":{"name":"a","kind":"configmaps"},"code":404}"#;
@@ -327,6 +329,70 @@ fn a_refused_token_is_read_again_once() {
     let mut out = Outputs::new();
     next.handle(rig.now, CallInput::Start, &mut out);
     assert!(matches!(out.drain().next(), Some(CallOutput::Effect(Effect::Connect { .. }))));
+}
+
+#[test]
+fn the_limits_are_those_of_the_configuration() {
+    fn told(change: impl Fn(&mut WireLimits), bytes: &[u8]) -> String {
+        let mut config = config();
+        change(&mut config.limits);
+        let mut rig = Rig::new(&config, get());
+        rig.give(CallInput::Start);
+        rig.net(FRESH);
+        error(rig.answer(bytes)).to_string()
+    }
+    let gzip = |text: &[u8]| {
+        let body = member(text);
+        let head =
+            format!("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n", body.len());
+        [head.into_bytes(), body].concat()
+    };
+    let refusal = answer("403 Forbidden", "Content-Type: text/plain\r\n", "no entry here");
+    for (is, wanted) in [
+        (told(|l| l.body_bytes = 10, &answer("200 OK", "", "12345678901")), "longer than 10 bytes"),
+        (
+            told(|l| l.head_bytes = 30, &answer("200 OK", "X-Long: 1234567890\r\n", "{}")),
+            "longer than 30 bytes",
+        ),
+        (told(|l| l.headers = 1, &answer("200 OK", "X: 1\r\n", "{}")), "more than 1 HTTP header lines"),
+        (told(|l| l.error_body_bytes = 4, &refusal), "no e "),
+        (
+            told(|l| (l.error_body_bytes, l.error_skip_bytes) = (4, 4), b"HTTP/1.1 403 X\r\n\r\n123456789"),
+            "1234 ",
+        ),
+        (
+            told(|l| (l.gzip_ratio, l.gzip_free_bytes) = (2, 0), &gzip(&[b' '; 100_000])),
+            "more than 2 times its size",
+        ),
+        (told(|l| l.gzip_head_bytes = 5, &gzip(b"{}")), "endless header"),
+    ] {
+        assert!(is.contains(wanted), "{is}: {wanted}");
+    }
+}
+
+#[test]
+fn a_credential_that_comes_back_is_not_told() {
+    let mut config = config();
+    config.credentials.bearer = Bearer::Token(crate::config::Secret::new("hunter-two"));
+    for bytes in [
+        answer("403 Forbidden", "Content-Type: text/plain\r\n", "no hunter-two"),
+        answer("403 Forbidden", "Content-Type: text/html\r\n", "<title>hunter-two</title>"),
+        answer("403 Forbidden", "", r#"{"kind":"Status","status":"Failure","message":"hunter-two"}"#),
+        answer("200 OK", "", "hunter-two"),
+        answer("200 OK", "", r#"{"kind":"Status","status":"Failure","code":500,"message":"hunter-two"}"#),
+        answer("200 OK", "Content-Encoding: hunter-two\r\n", "x"),
+        answer("200 OK", "Transfer-Encoding: hunter-two\r\n", "x"),
+        answer("302 Found", "Location: https://u:hunter-two@kube/hunter-two?x=hunter-two\r\n", ""),
+        b"hunter-two is what you sent\r\n".to_vec(),
+        b"GET / HTTP/1.1 Authorization: Bearer hunter-two\r\n".to_vec(),
+    ] {
+        let mut rig = Rig::new(&config, get());
+        rig.give(CallInput::Start);
+        let sent = format!("{:?}", rig.net(FRESH));
+        assert!(!sent.contains("hunter-two"));
+        let e = error(rig.answer(&bytes));
+        assert!(!format!("{e} {e:?}").contains("hunter-two"), "{e:?}");
+    }
 }
 
 #[test]

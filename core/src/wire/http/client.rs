@@ -9,8 +9,8 @@ use super::body::Body;
 use super::head::{Collected, HeadBuffer, Lengths, connection_has, elements, owned, parse_error};
 use super::{HttpLimits, Method, RequestHead, ResponseHead};
 use crate::wire::WireError;
-use crate::wire::error::{QUOTE_BYTES, quote};
 use crate::wire::gzip::Gunzip;
+use crate::wire::quote::{QUOTE_BYTES, quote};
 
 /// Most 1xx answers before the real one. Go stops after 5.
 const INFORMATIONAL: u32 = 16;
@@ -294,7 +294,7 @@ impl ResponseDecoder {
             [one] if one.eq_ignore_ascii_case("gzip") || one.eq_ignore_ascii_case("x-gzip") => {
                 self.gunzip = Some(Gunzip::new(self.limits.gzip));
             }
-            _ => return Err(WireError::ContentEncoding(codings.join(", "))),
+            _ => return Err(WireError::ContentEncoding(quote(codings.join(", ").as_bytes(), QUOTE_BYTES))),
         }
         Ok(match lengths.length {
             _ if lengths.chunked => {

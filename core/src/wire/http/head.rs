@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::wire::WireError;
-use crate::wire::error::QUOTE_BYTES;
+use crate::wire::quote::{QUOTE_BYTES, quote};
 
 /// Collects the bytes of a head up to its blank line. Each byte is looked at once, however they come.
 #[derive(Debug, Default)]
@@ -119,8 +119,13 @@ impl Lengths {
         let chunked = match (codings.next(), codings.next()) {
             (None, _) => false,
             (Some(only), None) if only.eq_ignore_ascii_case("chunked") => true,
-            (Some(only), None) => return Err(WireError::TransferCoding(only.into())),
-            (Some(one), Some(two)) => return Err(WireError::TransferCoding(alloc::format!("{one}, {two}"))),
+            (Some(only), None) => {
+                return Err(WireError::TransferCoding(quote(only.as_bytes(), QUOTE_BYTES)));
+            }
+            (Some(one), Some(two)) => {
+                let both = alloc::format!("{one}, {two}");
+                return Err(WireError::TransferCoding(quote(both.as_bytes(), QUOTE_BYTES)));
+            }
         };
         let mut length = None;
         for value in elements(headers, "content-length") {

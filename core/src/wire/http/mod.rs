@@ -18,7 +18,7 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::gzip::GzipLimits;
-use crate::limits;
+use crate::limits::WireLimits;
 
 pub use client::{HttpEvent, ResponseContext, ResponseDecoder, write_request};
 pub use retry_after::retry_after;
@@ -152,11 +152,21 @@ pub struct HttpLimits {
 
 impl Default for HttpLimits {
     fn default() -> Self {
+        Self::from(&WireLimits::DEFAULT)
+    }
+}
+
+impl From<&WireLimits> for HttpLimits {
+    fn from(limits: &WireLimits) -> Self {
         Self {
-            head_bytes: limits::HEAD_BYTES,
-            headers: limits::HEADERS,
-            body_bytes: limits::BODY_BYTES,
-            gzip: GzipLimits::default(),
+            head_bytes: limits.head_bytes,
+            headers: limits.headers,
+            body_bytes: limits.body_bytes,
+            gzip: GzipLimits {
+                ratio: limits.gzip_ratio,
+                free_bytes: limits.gzip_free_bytes,
+                head_bytes: limits.gzip_head_bytes,
+            },
         }
     }
 }

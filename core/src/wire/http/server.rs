@@ -8,7 +8,7 @@ use super::body::Body;
 use super::head::{Collected, HeadBuffer, Lengths, connection_has, elements, owned, parse_error};
 use super::{HttpLimits, Method, header};
 use crate::wire::WireError;
-use crate::wire::error::{QUOTE_BYTES, quote};
+use crate::wire::quote::{QUOTE_BYTES, quote};
 
 /// The head of a request as a server sees it.
 ///

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::framing::keep_start;
 use super::json::{Scanner, Stop, is_space, trim_start};
-use super::{Piece, WireError, error};
+use super::{Piece, WireError, quote};
 
 /// Longest `metadata`, `kind` or `apiVersion` of a list. Continue tokens are the longest part, far below this.
 const MEMBER_BYTES: usize = 256 * 1024;
@@ -407,7 +407,7 @@ impl ListSplitter {
     }
 
     fn quote(&self) -> String {
-        error::quote(&self.start, START_BYTES)
+        quote::quote(&self.start, START_BYTES)
     }
 }
 
