@@ -251,3 +251,5 @@ fn no_bytes_can_do_harm() {
     }
     QuickCheck::new().tests(3000).quickcheck(changed as fn(Vec<(usize, u8)>, usize) -> bool);
 }
+
+mod odd;
