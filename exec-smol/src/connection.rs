@@ -12,7 +12,7 @@ use futures_rustls::TlsConnector;
 use futures_rustls::client::TlsStream;
 use rustls_pki_types::ServerName;
 use socket2::{SockRef, TcpKeepalive};
-use steersman_core::config::{Config, Scheme};
+use steersman_core::config::{Cluster, Config, Scheme};
 use steersman_core::net::{DEAD_AFTER, KEEPALIVE, NetError, connect_share};
 use steersman_core::tls::{self, TlsError};
 
@@ -45,6 +45,11 @@ impl Connector {
         };
         let (host, port) = (config.cluster.host.clone(), config.cluster.port);
         Ok(Self { host, port, address: config.cluster.address(), tls })
+    }
+
+    /// To a host and port without TLS.
+    pub(crate) fn plain(cluster: &Cluster) -> Self {
+        Self { host: cluster.host.clone(), port: cluster.port, address: cluster.address(), tls: None }
     }
 
     /// Sets up TCP and TLS. Whoever awaits it ends it after `limit`, which all addresses of the host share.

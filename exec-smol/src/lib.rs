@@ -13,6 +13,7 @@ mod connection;
 mod context;
 mod controller;
 mod drive;
+mod host;
 mod interrupt;
 mod log;
 mod manager;
@@ -23,6 +24,7 @@ mod watch;
 
 pub use client::Client;
 pub use context::Context;
+pub use host::Host;
 pub use manager::{Handle, Manager};
 pub use reconcile::Reconcile;
 pub use spawn::{Spawner, Task};

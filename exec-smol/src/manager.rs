@@ -115,6 +115,9 @@ impl Manager {
     /// # Errors
     /// Controllers that do not fit together.
     pub fn start(self) -> Result<Handle, RunError> {
+        if self.client.is_hosted() {
+            return Err(RunError::Hosted);
+        }
         let specs: Vec<_> = self.controllers.iter().map(|(config, _)| ControllerSpec::from(config)).collect();
         let plan = WatchPlan::build(&specs)?;
         let (sender, inbox) = async_channel::unbounded();

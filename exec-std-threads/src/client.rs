@@ -3,16 +3,20 @@
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 use steersman_core::api::{Answer, Request};
 use steersman_core::auth::Authenticator;
-use steersman_core::client::{Call, CallInput, CallOutput, Endpoint, Error, Pool};
+use steersman_core::client::{Call, CallInput, CallOutput, Endpoint, Error, ErrorKind, Pool, read_answer};
 use steersman_core::config::{Config, Loader, Options};
+use steersman_core::time::{Time, UnixMillis};
 use steersman_core::tls::{ConnectError, TlsError};
 
-use crate::clock::{Clock, seed};
+use crate::clock::{Clock, seed, wall};
 use crate::connection::{Connection, Connector};
 use crate::drive::{Driver, lock, read_file};
+use crate::host::Host;
 use crate::interrupt::Interrupt;
 
 /// A client of one API server. Clones share connections and credentials.
@@ -38,6 +42,8 @@ pub(crate) struct Inner {
     pub(crate) pool: Mutex<Pool<Connection>>,
     auth: Mutex<Authenticator>,
     pub(crate) clock: Clock,
+    /// Who sends instead of the sockets.
+    host: Option<Arc<dyn Host>>,
 }
 
 impl Client {
@@ -70,7 +76,24 @@ impl Client {
             auth: Mutex::new(Authenticator::new(&config)),
             clock: Clock::start(),
             config,
+            host: None,
         })))
+    }
+
+    /// A client whose requests go to `host` instead of sockets, for a simulator, or a program that has a network of its
+    /// own. `config` names the server and the namespace; nothing is connected and no credential is used. A manager does
+    /// not run with it: watches are the host's.
+    #[must_use]
+    pub fn hosted(config: Config, host: Arc<dyn Host>) -> Self {
+        Self(Arc::new(Inner {
+            endpoint: Arc::new(Endpoint::new(&config)),
+            connector: Connector::plain(&config.cluster),
+            pool: Mutex::new(Pool::default()),
+            auth: Mutex::new(Authenticator::none()),
+            clock: Clock::start(),
+            config,
+            host: Some(host),
+        }))
     }
 
     /// The configuration.
@@ -86,6 +109,13 @@ impl Client {
     /// # Errors
     /// The server's refusal, or why there is no answer.
     pub fn send<R: Answer>(&self, request: Request<R>) -> Result<R, Error> {
+        if let Some(host) = &self.0.host {
+            let (what, address) = (request.what.clone(), &self.0.endpoint.address);
+            if let Some(why) = request.misuse() {
+                return Err(Error::new(ErrorKind::Misuse(why.into()), what, address.as_str()));
+            }
+            return read_answer(host.send(request.into_raw()), &what, address);
+        }
         let mut call = Call::new(Arc::clone(&self.0.endpoint), self.authenticator(), request, seed());
         let result = self.driver(None).drive(
             &mut call,
@@ -102,6 +132,31 @@ impl Client {
         );
         lock(&self.0.auth).learn(call.auth());
         result
+    }
+
+    /// Waits; in a hosted client as long as the host says. A reconcile that waits this way can be simulated.
+    #[expect(clippy::disallowed_methods, reason = "just this is asked for")]
+    pub fn sleep(&self, d: Duration) {
+        match &self.0.host {
+            Some(host) => host.sleep(d),
+            None => thread::sleep(d),
+        }
+    }
+
+    /// Monotonic time since a moment that is the same for all clones.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.0.host.as_ref().map_or_else(|| self.0.clock.now(), |host| host.now())
+    }
+
+    /// Wall-clock time.
+    #[must_use]
+    pub fn wall(&self) -> UnixMillis {
+        self.0.host.as_ref().map_or_else(wall, |host| host.wall())
+    }
+
+    pub(crate) fn is_hosted(&self) -> bool {
+        self.0.host.is_some()
     }
 
     pub(crate) fn inner(&self) -> &Inner {

@@ -1,9 +1,9 @@
 //! The executor's clock: the only place where this crate looks at the time.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use steersman_core::machine::Deadline;
-use steersman_core::time::Time;
+use steersman_core::time::{Time, UnixMillis};
 
 /// Turns the machine's monotonic clock into the core's [`Time`].
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +24,12 @@ impl Clock {
     pub(crate) fn until(self, deadline: Option<Deadline>) -> Option<Duration> {
         deadline.map(|d| d.at.since(self.now()))
     }
+}
+
+/// Wall-clock time.
+pub(crate) fn wall() -> UnixMillis {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    UnixMillis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
 /// A seed for jitter: different for every process and every call. Nothing secret hangs on it.

@@ -462,7 +462,7 @@ impl<R: Answer> Call<R> {
     }
 }
 
-fn one_line(e: &impl fmt::Display) -> String {
+pub(super) fn one_line(e: &impl fmt::Display) -> String {
     let text = format!("{e}");
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

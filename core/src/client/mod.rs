@@ -10,6 +10,7 @@ mod effect;
 mod endpoint;
 mod error;
 mod exchange;
+mod hosted;
 mod pool;
 mod redact;
 
@@ -18,4 +19,5 @@ pub use effect::{Driven, Effect, Happening};
 pub use endpoint::{Endpoint, USER_AGENT};
 pub use error::{Error, ErrorKind, ExchangeError, ExchangeErrorKind};
 pub use exchange::{Bytes, Exchange, Input, Outgoing, Output, Stats, Timeouts};
+pub use hosted::read_answer;
 pub use pool::{IDLE_AGE, MAX_IDLE, Pool};

@@ -191,6 +191,8 @@ pub enum RunError {
     Plan(PlanError),
     /// The system gives no thread, or no signals.
     Io(std::io::Error),
+    /// The client's requests go to a host of the program's own, which knows no watches.
+    Hosted,
 }
 
 #[cfg(feature = "std")]
@@ -213,6 +215,7 @@ impl fmt::Display for RunError {
         match self {
             Self::Plan(e) => e.fmt(f),
             Self::Io(e) => write!(f, "cannot start: {e}"),
+            Self::Hosted => f.write_str("cannot start: the client is hosted, and its host knows no watches"),
         }
     }
 }
