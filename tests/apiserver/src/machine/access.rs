@@ -119,7 +119,7 @@ fn resource_text(target: &Target) -> String {
     }
 }
 
-fn verb(method: &str, target: &Target, query: &Query) -> &'static str {
+pub(super) fn verb(method: &str, target: &Target, query: &Query) -> &'static str {
     let one = !target.name.is_empty();
     match method {
         "GET" | "HEAD" if one && !target.watch => "get",

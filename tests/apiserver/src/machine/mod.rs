@@ -18,6 +18,7 @@ mod access;
 mod background;
 mod delete;
 mod discovery;
+mod follow;
 mod read;
 mod route;
 mod store;
@@ -38,6 +39,7 @@ use steersman_core::net::ConnId;
 use steersman_core::rng::Rng;
 use steersman_core::time::{Clock, Time, UnixMillis};
 
+pub use follow::{Commit, Stored};
 pub use types::{ApiRequest, Counters, Fault, FaultKind, Grant, Identity, Input, Options, Output};
 
 use crate::resource::{self, NAMESPACES, Resource};
@@ -70,6 +72,9 @@ pub struct ApiServer {
     faults: Vec<Fault>,
     counters: Counters,
     addresses: u64,
+    /// Versions that followers have not been told; `None` without followers.
+    feed: Option<Vec<Commit>>,
+    mute: bool,
 }
 
 /// A read at a version that has not come yet.
@@ -195,6 +200,8 @@ impl ApiServer {
             faults: Vec::new(),
             counters: Counters::default(),
             addresses: 0,
+            feed: None,
+            mute: false,
         };
         let mut out = Outputs::new();
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
@@ -623,6 +630,9 @@ impl ApiServer {
         s.trim(now, most, age);
         self.follow_up(now, shelf, &entry);
         self.tell(shelf, &entry, out);
+        if let Some(feed) = &mut self.feed {
+            feed.push(Commit { shelf, entry });
+        }
         new
     }
 

@@ -1,5 +1,6 @@
 //! The machine under virtual time: what was seen on a real kube-apiserver 1.36 is expected of it.
 
+mod followers;
 mod lives;
 mod watches;
 

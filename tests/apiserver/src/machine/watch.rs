@@ -331,7 +331,7 @@ impl ApiServer {
                 watch.last_bookmark = None;
             }
             // A watch from the future stays silent.
-            if watch.start <= self.revision {
+            if watch.start <= self.revision && !self.mute {
                 let bytes = self.bookmark_line(&mut watch, false);
                 out.push(Output::StreamChunk { conn, bytes });
             }
