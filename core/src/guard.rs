@@ -1,6 +1,7 @@
 //! Functions that users hand in may panic; what that costs is for the caller to keep small.
 
-use alloc::string::String;
+use alloc::string::{String, ToString};
+use core::any::Any;
 
 /// Runs a user's function; where the core has `std`, a panic in it becomes its message.
 #[cfg(feature = "std")]
@@ -15,11 +16,9 @@ pub(crate) fn guarded<R>(f: impl FnOnce() -> R) -> Result<R, String> {
     Ok(f())
 }
 
-#[cfg(feature = "std")]
-fn panic_message(cause: &(dyn core::any::Any + Send)) -> String {
-    cause
-        .downcast_ref::<&str>()
-        .map(|s| String::from(*s))
-        .or_else(|| cause.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| String::from("panic without a message"))
+/// What a panic said.
+pub(crate) fn panic_message(cause: &(dyn Any + Send)) -> String {
+    let text =
+        cause.downcast_ref::<&str>().copied().or_else(|| cause.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("panic without a message").to_string()
 }

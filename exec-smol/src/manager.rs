@@ -120,6 +120,8 @@ impl Manager {
         }
         let specs: Vec<_> = self.controllers.iter().map(|(config, _)| ControllerSpec::from(config)).collect();
         let plan = WatchPlan::build(&specs)?;
+        let options: Vec<Options> =
+            plan.sources.iter().map(|s| s.options(&self.sources)).collect::<Result<_, _>>()?;
         let (sender, inbox) = async_channel::unbounded();
         let shared = Shared { inbox: sender, board: Arc::new(Mutex::new(Board::new(&specs, &plan))) };
         let (inputs, inboxes): (Vec<_>, Vec<_>) =

@@ -32,7 +32,7 @@ macro_rules! targets {
     };
 }
 
-targets! { canary framing gzip list_split object queue watcher wire }
+targets! { canary framing gzip list_split object queue store watcher wire }
 
 #[test]
 fn every_corpus_and_every_binary_has_its_target() {

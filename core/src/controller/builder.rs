@@ -10,7 +10,7 @@ use super::{Config, WatchSpec};
 use crate::api::Api;
 use crate::backoff::Policy;
 use crate::object::{Dropped, Key, Object};
-use crate::store::Change;
+use crate::store::{Change, Index};
 
 /// A controller in the making. `K` is what a reconcile gets: a type, or [`Object`] itself.
 ///
@@ -117,6 +117,38 @@ impl<K> Builder<K> {
     #[must_use]
     pub fn dropping(mut self, dropped: Dropped) -> Self {
         self.config = self.config.dropping(dropped);
+        self
+    }
+
+    /// Views of the source added last (the primary one if none was) find objects by this index, too: controller-runtime's
+    /// `IndexField`. Controllers that share a watch share its indexes, so one name must mean one index among them.
+    ///
+    /// ```
+    /// use steersman_core::api::{Api, kinds::{ConfigMap, Secret}};
+    /// use steersman_core::controller::plan::{Failure, Planning, Step};
+    /// use steersman_core::controller::{Action, Builder, SourceId};
+    /// use steersman_core::store::Index;
+    ///
+    /// /// Keeps the newest Secret of a ConfigMap and deletes the others.
+    /// fn prune(cx: &Planning<'_>) -> Result<Step, Failure> {
+    ///     let api = Api::<Secret>::namespaced(cx.object().namespace().unwrap_or_default());
+    ///     let mut owned: Vec<_> = cx.view(SourceId(1)).owned_by(cx.object().uid())?.map(|(_, secret)| secret).collect();
+    ///     owned.sort_by_key(|secret| (secret.generation(), secret.name()));
+    ///     owned.pop();
+    ///     let deletes = owned.iter().map(|secret| api.delete(secret.name(), &Default::default()).into_raw());
+    ///     Ok(Step::send_then(deletes, Action::await_change()))
+    /// }
+    /// # use steersman_core::object::Resource;
+    ///
+    /// let controller = Builder::new(Api::<ConfigMap>::all())
+    ///     .owns(Api::<Secret>::all())
+    ///     .index(Index::by_owner_uid())
+    ///     .run(prune);
+    /// assert_eq!(controller.config.sources[1].indexes, [Index::by_owner_uid()]);
+    /// ```
+    #[must_use]
+    pub fn index(mut self, index: Index) -> Self {
+        self.config = self.config.index(index);
         self
     }
 

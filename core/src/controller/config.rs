@@ -353,6 +353,17 @@ impl<T> Config<T> {
         self
     }
 
+    /// Views of the source that was added last (the primary one if none was) find objects by this index, too:
+    /// controller-runtime's `IndexField`. Controllers that share a watch share its indexes, so one name must mean one
+    /// index among them.
+    #[must_use]
+    pub fn index(mut self, index: Index<T>) -> Self {
+        if let Some(last) = self.sources.last_mut() {
+            last.indexes.push(index);
+        }
+        self
+    }
+
     /// The [`SourceId`] of the source that was added last.
     #[must_use]
     pub fn last_source(&self) -> SourceId {

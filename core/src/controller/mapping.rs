@@ -75,17 +75,3 @@ fn owner_key(owner: &OwnerReference, child: &Key, of: &ResourceType, controller_
         Scope::Namespaced => Some(Key::namespaced(child.namespace()?, &owner.name)),
     }
 }
-
-/// Runs a user's function; where the core has `std`, a panic in it becomes its message.
-#[cfg(feature = "std")]
-pub(super) fn guarded<R>(f: impl FnOnce() -> R) -> Result<R, String> {
-    // The caller drops what the function has half done, so nothing broken is seen afterwards.
-    std::panic::catch_unwind(core::panic::AssertUnwindSafe(f))
-        .map_err(|cause| super::types::panic_message(&*cause))
-}
-
-/// Runs a user's function.
-#[cfg(not(feature = "std"))]
-pub(super) fn guarded<R>(f: impl FnOnce() -> R) -> Result<R, String> {
-    Ok(f())
-}

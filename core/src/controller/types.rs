@@ -10,6 +10,7 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::plan::Failure;
+use crate::guard;
 use crate::object::Key;
 use crate::queue::Priority;
 use crate::store::{Delta, Snapshot};
@@ -199,7 +200,7 @@ impl Outcome {
     /// ```
     #[must_use]
     pub fn from_panic(cause: &(dyn Any + Send)) -> Self {
-        Self::Panicked(panic_message(cause))
+        Self::Panicked(guard::panic_message(cause))
     }
 
     /// The outcome of a run that was given up at [`Output::Abandon`], before it had `begun` or after.
@@ -225,13 +226,6 @@ impl From<Action> for Outcome {
     fn from(action: Action) -> Self {
         action.requeue_after.map_or(Self::AwaitChange, Self::Requeue)
     }
-}
-
-/// What a panic said.
-pub(super) fn panic_message(cause: &(dyn Any + Send)) -> String {
-    let text =
-        cause.downcast_ref::<&str>().copied().or_else(|| cause.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("panic without a message").to_string()
 }
 
 /// What a controller tells people.

@@ -13,7 +13,9 @@ use crate::controller::stats::ControllerPhase;
 use crate::controller::tests::Obj;
 use crate::controller::{self, ControllerStatus};
 use crate::machine::{Machine, Outputs};
-use crate::object::Dropped;
+use crate::object::{Dropped, Object};
+use crate::source;
+use crate::store::Index;
 use crate::time::Time;
 use crate::watcher::{self, Watcher};
 

@@ -22,7 +22,7 @@ use crate::controller::WatchSpec;
 use crate::machine::{Deadline, Machine, Outputs};
 use crate::net::{ConnId, NetEvent};
 use crate::object::{Dropped, Object, ObjectOptions};
-use crate::store::{Applied, Change, Delta, Snapshot, Store};
+use crate::store::{Applied, Change, Delta, Indexes, Snapshot, Store};
 use crate::time::{Clock, Time};
 use crate::watcher::{self, Ask, CloseReason, ListMeta, Notice, Rejection, ReqId, Watcher};
 use crate::wire;

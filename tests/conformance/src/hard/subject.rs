@@ -290,7 +290,7 @@ impl Subject {
         drop(record);
         self.until("the status is well", |s| {
             s.status().is_some_and(|s| {
-                s.objects == there.len() && (s.watcher.quarantined, s.watcher.unreadable) == (0, 0)
+                s.objects == there.len() && (s.watcher.quarantine.len(), s.watcher.unreadable) == (0, 0)
             })
         });
     }

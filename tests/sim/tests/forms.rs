@@ -1,0 +1,127 @@
+//! The same controller in the three forms, unchanged from what the executors run: the same outcome, whatever happens.
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::{RESYNC, program, sim};
+use steersman_core::api::kinds::{ConfigMap, Secret};
+use steersman_core::api::{Api, Patch, PatchParams, Request};
+use steersman_core::client::Error;
+use steersman_core::controller::{Action, Builder};
+use steersman_core::object::{ObjectMeta, controller_owner_reference};
+use steersman_core::time::Time;
+use steersman_mirror::plan::MIRROR_OF;
+use steersman_sim::Replica;
+
+fn wanted(map: &ConfigMap, object: &steersman_core::object::Object) -> Secret {
+    Secret {
+        metadata: ObjectMeta::named("default", &map.metadata.name)
+            .label(MIRROR_OF, &map.metadata.uid)
+            .owner(controller_owner_reference(object)),
+        data: map.data.iter().map(|(k, v)| (k.clone(), v.as_str().into())).collect(),
+        ..Secret::default()
+    }
+}
+
+fn api() -> Api<Secret> {
+    Api::namespaced("default")
+}
+
+/// What is to be done about the Secret that was found.
+fn next(found: Option<Secret>, wanted: &Secret) -> Option<Request<Secret>> {
+    match found {
+        None => Some(api().create(wanted)),
+        // A Secret of an earlier ConfigMap goes by itself.
+        Some(found) if found.metadata.labels.get(MIRROR_OF) != wanted.metadata.labels.get(MIRROR_OF) => None,
+        Some(found) if found.data == wanted.data => None,
+        Some(found) => {
+            let mut data = serde_json::json!(wanted.data);
+            for key in found.data.keys().filter(|key| !wanted.data.contains_key(*key)) {
+                data[key] = serde_json::Value::Null;
+            }
+            let patch = Patch::Merge(serde_json::json!({ "data": data }));
+            Some(api().patch(&wanted.metadata.name, &patch, &PatchParams::default()))
+        }
+    }
+}
+
+async fn as_task(map: Arc<ConfigMap>, cx: steersman_smol::Context) -> Result<Action, Error> {
+    let client = cx.client();
+    let wanted = wanted(&map, cx.object());
+    let found = client.send(api().get_opt(&map.metadata.name)).await?;
+    client.sleep(Duration::from_millis(20)).await;
+    if let Some(request) = next(found, &wanted) {
+        drop(client.send(request).await?);
+    }
+    Ok(Action::requeue(RESYNC))
+}
+
+fn as_thread(map: Arc<ConfigMap>, cx: &steersman_threads::Context) -> Result<Action, Error> {
+    let client = cx.client();
+    let wanted = wanted(&map, cx.object());
+    let found = client.send(api().get_opt(&map.metadata.name))?;
+    client.sleep(Duration::from_millis(20));
+    if let Some(request) = next(found, &wanted) {
+        drop(client.send(request)?);
+    }
+    Ok(Action::requeue(RESYNC))
+}
+
+fn controller() -> Builder<ConfigMap> {
+    Builder::new(Api::<ConfigMap>::all()).owns(Api::<Secret>::all()).concurrency(3)
+}
+
+fn task_program(m: Replica) -> Replica {
+    m.controller(controller().run(as_task))
+}
+
+fn thread_program(m: Replica) -> Replica {
+    m.controller(controller().run(as_thread))
+}
+
+#[test]
+fn all_forms_come_to_the_same_end() {
+    let ends: Vec<String> = [program as fn(Replica) -> Replica, task_program, thread_program]
+        .into_iter()
+        .map(|p| sim(p).run_to_same_end(1, &[]).unwrap_or_else(|f| panic!("{f}")).end.to_string())
+        .collect();
+    assert!(ends[0].contains("Secret default/a: "), "{}", ends[0]);
+    assert_eq!(ends[1], ends[2]);
+    // The plan says who writes; the others do not.
+    assert_eq!(ends[0].lines().count(), ends[1].lines().count());
+}
+
+#[test]
+fn tasks_and_threads_live_through_crashes_and_faults() {
+    for p in [task_program as fn(Replica) -> Replica, thread_program] {
+        assert!(sim(p).crash_at_every_write(3).unwrap_or_else(|f| panic!("{f}")) > 15);
+        sim(p).check(0..40);
+    }
+}
+
+#[test]
+fn tasks_and_threads_run_to_the_byte_as_well() {
+    for p in [task_program as fn(Replica) -> Replica, thread_program] {
+        let sim = sim(p);
+        let faults = sim.faults(11);
+        assert_eq!(sim.traced(11, &faults).trace, sim.traced(11, &faults).trace);
+    }
+}
+
+/// Waits for an hour, which takes no time.
+async fn patient(map: Arc<ConfigMap>, cx: steersman_smol::Context) -> Result<Action, Error> {
+    let begun = cx.client().now();
+    cx.client().sleep(Duration::from_secs(3600)).await;
+    assert_eq!(cx.client().now().since(begun), Duration::from_secs(3600));
+    assert!(cx.client().wall().0 > 1_767_225_600_000);
+    as_task(map, cx).await
+}
+
+#[test]
+fn time_is_virtual() {
+    let sim = sim(|m| m.controller(controller().run(patient))).within(Duration::from_secs(20_000));
+    let report = sim.run_with(1, &[]).unwrap_or_else(|f| panic!("{f}"));
+    assert!(report.converged > Some(Time::from_secs(3600)), "{:?}", report.converged);
+}
