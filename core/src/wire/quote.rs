@@ -170,7 +170,7 @@ mod tests {
             ("bad token abcdef.0123456789abcdef here", "bad token … here"),
             (r#"{"token":"hunter2","kind":"X"}"#, r#"{"token":"…","kind":"X"}"#),
             (r#"{"kind":"Secret","data":{"k":"hunter2"}}"#, r#"{"kind":"Secret","data":{"k":"…"}}"#),
-            (r#"{"headers":{"Authorization":"Bearer hunter2"}}"#, r#"{"headers":{"Authorization…"#),
+            (r#"{"headers":{"Authorization":"Bearer hunter2"}}"#, r#"{"headers":{"Authorization":"…"}}"#),
             (r#"{"k" : "hunter2"#, r#"{"k" : "…"#),
             (r#"{"message":"Authorization: hunter2"}"#, r#"{"message":"Authorization…"#),
             (r#""{\"k\":\"hunter2\"}""#, r#""…""#),

@@ -71,7 +71,7 @@ const KINDS: [Kind; 20] = [
 
 /// The faults of a seed.
 pub(crate) fn draw(seed: u64, shape: &Shape) -> Vec<Fault> {
-    let mut rng = Rng::new(seed ^ 0x5EED_0F_FA17);
+    let mut rng = Rng::new(seed ^ 0x005E_ED0F_FA17);
     let mut kinds: Vec<(Kind, u64)> = Vec::new();
     for kind in KINDS {
         let needs_followers = matches!(kind, Kind::Freeze | Kind::Lead);

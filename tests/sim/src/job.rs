@@ -19,7 +19,7 @@ pub(crate) type Token = u64;
 #[derive(Debug)]
 pub(crate) enum Ask {
     /// Send this.
-    Send(Token, Request<Raw>),
+    Send(Token, Box<Request<Raw>>),
     /// Tell me after this time.
     Sleep(Token, Duration),
     /// I no longer want that.
@@ -109,7 +109,9 @@ impl<P: Plan> Job for PlanJob<P> {
                 self.missing = requests.len();
                 self.answers = requests.iter().map(|_| None).collect();
                 self.first = self.desk.tokens(requests.len());
-                asks.extend(requests.into_iter().zip(self.first..).map(|(r, token)| Ask::Send(token, r)));
+                asks.extend(
+                    requests.into_iter().zip(self.first..).map(|(r, token)| Ask::Send(token, r.into())),
+                );
                 None
             }
         }

@@ -135,11 +135,9 @@ impl Life {
             source::Output::Decode(job) => {
                 self.give_source(id, source::Input::Decoded(job.decode_all()), base, wounds);
             }
-            source::Output::Notice(notice) => {
-                if base.trace.is_on() {
-                    let path = self.plan.sources[id.0 as usize].spec.to_string();
-                    base.say(format_args!("replica {} {path}: {notice:?}", self.who.process));
-                }
+            source::Output::Notice(notice) if base.trace.is_on() => {
+                let path = self.plan.sources[id.0 as usize].spec.to_string();
+                base.say(format_args!("replica {} {path}: {notice:?}", self.who.process));
             }
             source::Output::Stopped => {
                 if let Some(mut driving) = self.sources[id.0 as usize].take() {
@@ -277,7 +275,8 @@ impl Life {
                     self.next_call += 1;
                     let call = self.next_call;
                     let seed = self.rng.next_u64();
-                    let machine = Call::new(Arc::clone(&self.endpoint), Authenticator::none(), request, seed);
+                    let machine =
+                        Call::new(Arc::clone(&self.endpoint), Authenticator::none(), *request, seed);
                     let mut driving = Driving::new(machine, PartId::Call(call), writes);
                     if let Some(working) = self.jobs.get_mut(&id) {
                         working.calls.insert(token, call);

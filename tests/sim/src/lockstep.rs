@@ -249,7 +249,7 @@ impl ThreadHost {
 impl steersman_threads::Host for ThreadHost {
     fn send(&self, request: Request<Raw>) -> Result<Raw, Error> {
         let what = request.what.clone();
-        self.wait(|token| Ask::Send(token, request)).flatten().unwrap_or_else(|| Err(dead(&what)))
+        self.wait(|token| Ask::Send(token, request.into())).flatten().unwrap_or_else(|| Err(dead(&what)))
     }
 
     fn sleep(&self, d: Duration) {

@@ -235,7 +235,7 @@ fn concerned(
                     let managed = owner.controller == Some(true) || !controller_only;
                     if owner.kind == of.kind && group == of.group && managed && !owner.name.is_empty() {
                         let namespace = object.namespace().unwrap_or_default();
-                        keys.push(Key::namespaced(namespace, &*owner.name));
+                        keys.push(Key::namespaced(namespace, &owner.name));
                     }
                 }),
             }

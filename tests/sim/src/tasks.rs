@@ -162,7 +162,8 @@ type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 impl steersman_smol::Host for TaskHost {
     fn send(&self, request: Request<Raw>) -> Boxed<Result<Raw, Error>> {
         let what = request.what.clone();
-        let waiting = self.0.upgrade().map(|desk| Waiting::new(&desk, |token| Ask::Send(token, request)));
+        let waiting =
+            self.0.upgrade().map(|desk| Waiting::new(&desk, |token| Ask::Send(token, request.into())));
         Box::pin(async move {
             match waiting {
                 Some(waiting) => match waiting.await {

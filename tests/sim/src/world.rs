@@ -279,14 +279,17 @@ impl World {
                 self.processes[replica].wounds.survived();
                 self.processes[replica].paused = None;
             }
-            What::Stop { replica, down } if process(self, replica) => {
-                if self.processes[replica].life.is_some() && self.processes[replica].paused.is_none() {
-                    self.processes[replica].down = Some(down);
-                    self.processes[replica].stop(&mut self.base);
-                }
+            What::Stop { replica, down }
+                if process(self, replica)
+                    && self.processes[replica].life.is_some()
+                    && self.processes[replica].paused.is_none() =>
+            {
+                self.processes[replica].down = Some(down);
+                self.processes[replica].stop(&mut self.base);
             }
             What::Pause { replica, lasts } if process(self, replica) => {
-                let until = self.processes[replica].paused.map_or(end(lasts), |old| old.max(end(lasts)));
+                let until =
+                    self.processes[replica].paused.map_or_else(|| end(lasts), |old| old.max(end(lasts)));
                 self.processes[replica].paused = Some(until);
                 self.base.at(until, Event::Resume(replica));
             }
@@ -344,11 +347,9 @@ impl World {
                 self.base.net.weather[replica].lost = share.min(900);
                 self.base.at(end(lasts), Event::Heal(n));
             }
-            What::ServerRestart { server, down } => {
-                if server < self.servers.nodes.len() {
-                    self.servers.go_down(&mut self.base, server);
-                    self.base.at(end(down), Event::Heal(n));
-                }
+            What::ServerRestart { server, down } if server < self.servers.nodes.len() => {
+                self.servers.go_down(&mut self.base, server);
+                self.base.at(end(down), Event::Heal(n));
             }
             What::Compact => self.servers.each(steersman_apiserver::machine::ApiServer::compact),
             What::NoBookmarks { lasts } => {
@@ -361,19 +362,19 @@ impl World {
                     self.base.at(end(lasts), Event::Heal(n));
                 }
             }
-            What::Lead { replica, server, lasts } if process(self, replica) => {
-                if server < self.servers.nodes.len() {
-                    self.base.net.led[replica] = Some(server);
-                    self.base.at(end(lasts), Event::Heal(n));
-                }
+            What::Lead { replica, server, lasts }
+                if process(self, replica) && server < self.servers.nodes.len() =>
+            {
+                self.base.net.led[replica] = Some(server);
+                self.base.at(end(lasts), Event::Heal(n));
             }
             What::Answer { ill, verb, replica, skip, times } => {
                 self.servers.sick.push(Sickness { ill, verb, replica, skip, times });
             }
-            What::Trigger { replica } if process(self, replica) => {
-                if self.processes[replica].paused.is_none() {
-                    self.processes[replica].trigger(&mut self.base);
-                }
+            What::Trigger { replica }
+                if process(self, replica) && self.processes[replica].paused.is_none() =>
+            {
+                self.processes[replica].trigger(&mut self.base);
             }
             // Of a process that there is not.
             _ => {}
@@ -402,10 +403,8 @@ impl World {
             What::Slow { replica, .. } | What::Loss { replica, .. } => {
                 self.base.net.weather[replica] = self.weather;
             }
-            What::ServerRestart { server, .. } => {
-                if self.servers.nodes[server].shut {
-                    self.servers.come_up(&mut self.base, server);
-                }
+            What::ServerRestart { server, .. } if self.servers.nodes[server].shut => {
+                self.servers.come_up(&mut self.base, server);
             }
             What::NoBookmarks { .. } => self.servers.each(|m| m.mute_bookmarks(false)),
             What::Freeze { server, .. } => {

@@ -22,7 +22,7 @@ fn items_and_frames_beyond_their_limits_are_skipped() {
             Answer::Bytes(watch(&frames, false)),
         ];
         let spec = WatchSpec::all(CONFIGMAPS);
-        let play = Play::limited(LIMITS, &spec, style, Options::default(), script);
+        let play = Play::limited(LIMITS, &spec, style, lists(), script);
         assert_eq!(play.names(), ["a@5", "c@12"], "{style:?}");
         let skipped: Vec<_> = play.notices.iter().map(|n| format!("{n:?}")).collect();
         let skipped = skipped.iter().filter(|n| n.contains("more than an object may have")).count();
@@ -36,7 +36,7 @@ fn of_a_refusal_so_much_is_kept() {
     let refusal =
         format!("HTTP/1.1 403 X\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{text}", text.len());
     let spec = WatchSpec::all(CONFIGMAPS);
-    let play = Play::limited(LIMITS, &spec, STYLES[0], Options::default(), vec![Answer::Bytes(refusal)]);
+    let play = Play::limited(LIMITS, &spec, STYLES[0], lists(), vec![Answer::Bytes(refusal)]);
     let error = play.errors()[0];
     assert!(error.contains("0123456789 abcdefghi") && !error.contains("abcdefghij"), "{error}");
 }
@@ -56,7 +56,7 @@ fn what_was_sent_is_not_told() {
             config.credentials.bearer = Bearer::Token(Secret::new("hunter-two"));
             let script = vec![Answer::Bytes(answer)];
             let spec = WatchSpec::all(CONFIGMAPS);
-            let play = Play::configured(&config, &spec, STYLES[0], Options::default(), script);
+            let play = Play::configured(&config, &spec, STYLES[0], lists(), script);
             assert!(play.requests[0].contains("hunter-two"));
             assert!(!play.errors().is_empty());
             assert!(

@@ -120,7 +120,7 @@ fn a_watch_drops_what_it_says_and_else_what_all_sources_do() {
         (spec.dropping(Dropped::none()), vec![]),
     ] {
         let script = vec![Answer::Bytes(json(&list(10, "", &[object.to_string()])))];
-        let options = Options { dropped: dropping("/status"), ..Options::default() };
+        let options = Options { dropped: dropping("/status"), ..lists() };
         let play = Play::of(&spec, STYLES[0], options, script);
         let [json] = &kept(&play)[..] else { panic!("{:?}", play.told) };
         for name in ["managedFields", "data", "status"] {
