@@ -160,16 +160,19 @@ impl<T: Resource> Watcher<T> {
         self.pause(now, Next::List, trouble, Duration::ZERO, Next::List, out);
     }
 
-    /// A watch was silent. A server whose data was restored from a backup is silent for ever at our version, which it
-    /// has not reached; one object of a list tells.
+    /// A watch was silent, or the server was away. A server whose data was restored from a backup is silent at our version
+    /// until it has reached it, and then goes on as if nothing had happened; one object of a list tells.
     pub(super) fn probe(&mut self, out: &mut Outputs<Output<T>>) {
         let ask = Ask::List { limit: Some(1), continue_token: None, resource_version: None };
         self.state = State::Probe(self.request(ask, out));
     }
 
     fn probed(&mut self, now: Time, server: String, out: &mut Outputs<Output<T>>) {
+        self.doubt = false;
         if version::compare(&server, &self.version) == Some(Ordering::Less) {
-            self.unavailable = true;
+            // Said now: the list may come late enough to be above our version again.
+            out.push(Output::Notice(Notice::WentBack { from: self.version.clone(), to: server }));
+            (self.unavailable, self.back_told) = (true, true);
             self.begin(now, out);
         } else {
             self.watch(now, out);

@@ -9,7 +9,7 @@ use core::mem;
 use core::time::Duration;
 
 use super::list::List;
-use super::trouble::Trouble;
+use super::trouble::{Class, Trouble};
 use super::watch::{End, Watch};
 use super::{Ask, BadObject, Config, Event, FirstState, Input, Notice, Output, Phase, ReqId, WatcherStatus};
 use crate::backoff::Backoff;
@@ -34,12 +34,17 @@ pub struct Watcher<T> {
     pub(super) version: String,
     /// The server refused a list at `version`: the next one asks for the most recent state.
     pub(super) unavailable: bool,
+    /// That the server went back was told when a probe found it.
+    pub(super) back_told: bool,
     pub(super) list_backoff: Backoff,
     pub(super) watch_backoff: Backoff,
     /// Lists at `version` in a row that were refused for a reason that may be the version.
     pub(super) refusals: u32,
     /// Watches in a row that brought nothing, for a reason that may be the version they began at.
     pub(super) barren: u32,
+    /// The server, or the way to it, was away: it may have come back with older data. It is asked before the next watch: a
+    /// server that has caught up with our version by then sends changes from there on, and nobody would ever know.
+    pub(super) doubt: bool,
     /// Until then streaming lists are not worth a try.
     pub(super) plain_until: Time,
     /// Streaming lists in a row that failed for a reason that may be the server's way with them.
@@ -97,10 +102,12 @@ impl<T: Resource> Watcher<T> {
             state: State::New,
             version: String::new(),
             unavailable: false,
+            back_told: false,
             list_backoff: Backoff::new(config.backoff),
             watch_backoff: Backoff::new(config.backoff),
             refusals: 0,
             barren: 0,
+            doubt: false,
             plain_until: Time::ZERO,
             stream_ends: 0,
             synced: false,
@@ -195,18 +202,19 @@ impl<T: Resource> Watcher<T> {
             self.unavailable = true;
             let error =
                 alloc::format!("a state at {asked} or later was asked for, but this one is from {head}");
-            return Err(Trouble::new(super::trouble::Class::Other, error));
+            return Err(Trouble::new(Class::Other, error));
         }
-        if below(&self.version) {
+        if below(&self.version) && !self.back_told {
             out.push(Output::Notice(Notice::WentBack { from: self.version.clone(), to: head.clone() }));
         }
         self.stats.relists += u64::from(self.synced);
         self.stats.last_error = None;
         self.version.clone_from(&head);
-        self.unavailable = false;
+        (self.unavailable, self.back_told) = (false, false);
         self.list_backoff.progress();
         self.refusals = 0;
         self.barren = 0;
+        self.doubt = false;
         self.stream_ends = 0;
         self.synced = true;
         // Beyond the limit nobody knows which are still bad.
@@ -284,6 +292,7 @@ impl<T: Resource> Watcher<T> {
         match &self.state {
             State::Pause { until, next } if now >= *until => match *next {
                 Next::List => self.begin(now, out),
+                Next::Watch if self.doubt => self.probe(out),
                 Next::Watch => self.watch(now, out),
             },
             State::Watch(w) => {
@@ -333,10 +342,18 @@ impl<T: Resource> Machine for Watcher<T> {
             Input::ListEnd(id, meta) => self.list_end(now, id, meta, out),
             Input::Frame(id, frame) => self.frame(now, id, frame, out),
             Input::Rejected(id, rejection) => {
+                if rejection.code >= 500 {
+                    self.away(id);
+                }
                 self.over(now, id, End::Trouble(Trouble::from_rejection(&rejection)), out);
             }
             Input::Closed(id, super::CloseReason::Clean) => self.over(now, id, End::Clean, out),
-            Input::Closed(id, reason) => self.over(now, id, End::Trouble(Trouble::from_close(reason)), out),
+            Input::Closed(id, reason) => {
+                if !matches!(reason, super::CloseReason::Protocol(_)) {
+                    self.away(id);
+                }
+                self.over(now, id, End::Trouble(Trouble::from_close(reason)), out);
+            }
         }
     }
 
@@ -368,10 +385,17 @@ impl<T: Resource> Watcher<T> {
                     End::Trouble(trouble) => trouble,
                     _ => Trouble::from_close(super::CloseReason::Clean),
                 };
+                // Who may not list may still watch.
+                self.doubt &= trouble.class == Class::Busy;
                 self.pause(now, Next::Watch, trouble, Duration::ZERO, Next::Watch, out);
             }
             _ => self.watch_ended(now, end, out),
         }
+    }
+
+    /// `id` came to nothing, and the server may have been away.
+    fn away(&mut self, id: ReqId) {
+        self.doubt |= matches!(&self.state, State::Watch(w) if w.id == id && w.opened.is_none());
     }
 }
 

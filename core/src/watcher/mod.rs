@@ -14,6 +14,7 @@
 //! | any other `ERROR` | a pause, then a list: the server may have dropped objects without telling |
 //! | any other refusal | a growing pause, watch on; after three a list |
 //! | silence longer than bookmarks allow | one list of one object: is the server's version below ours? then a list at `""`, else watch on |
+//! | no watch to be had because the server, or the way to it, was away | before the next one the same question as after a silence |
 //! | 410 on a later page of a list | one list without pages |
 //! | a streaming list is refused (400, 403, 404, 405, 406, 415, 422 and other 4xx that do not pass) | plain lists for [`Config::streaming_again`], then another try |
 //! | it fails otherwise before its end bookmark | a growing pause, another try; plain lists after three in a row |

@@ -144,7 +144,8 @@ fn what_is_never_answered_is_given_up() {
     script.truncate(1);
     let mut play = Play::new(STYLES[0], script);
     play.pass(120);
-    assert!(play.asked.iter().filter(|q| q.contains("watch=true")).count() > 1, "{:?}", play.asked);
+    // Whoever was away so long may have come back with older data: one object is asked for before the next watch.
+    assert!(play.asked.len() > 2 && play.asked[2].contains("limit=1"), "{:?}", play.asked);
     // A body that stops in the middle of a list.
     let half = json(&list(10, "", &[a()]));
     let mut play = Play::new(STYLES[0], vec![Answer::Bytes(half[..half.len() - 20].into())]);
@@ -416,8 +417,9 @@ fn an_outage_shows_and_costs_nothing_but_time() {
     let status = play.source.status();
     assert_eq!((status.watcher.connected_since, status.objects), (None, 2));
     assert!(status.watcher.last_error.is_some_and(|e| e.contains("refused")));
-    // It comes back and has forgotten our version; b went meanwhile, c came.
+    // It comes back, not with older data, and has forgotten our version; b went meanwhile, c came.
     play.script.clear();
+    play.script.push_back(Answer::Bytes(json(&list(89, "", &[a()]))));
     play.script.push_back(Answer::Bytes(watch(&frame("ERROR", GONE), false)));
     play.script.push_back(Answer::Bytes(json(&list(90, "", &[a(), object("c", "u3", 80)]))));
     play.script.push_back(Answer::Bytes(watch("", false)));
