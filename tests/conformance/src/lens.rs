@@ -22,6 +22,9 @@ use body::Body;
 /// How long a read of an answer may keep the relay from seeing that its client has left.
 const SLICE: Duration = Duration::from_millis(50);
 
+/// Longest wait for either side to take what it is given.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// One request and what came of it so far.
 #[derive(Clone, Debug)]
 pub struct Seen {
@@ -85,13 +88,28 @@ type Which = Box<dyn Fn(&str) -> bool + Send>;
 #[derive(Default)]
 struct State {
     seen: Vec<Seen>,
-    live: Vec<(u64, TcpStream, TcpStream)>,
+    live: Vec<Live>,
     next: u64,
     refusing: bool,
     hold: Option<Which>,
     held: usize,
     without: Option<&'static str>,
     over: bool,
+}
+
+/// The sockets of one connection.
+struct Live {
+    id: u64,
+    client: TcpStream,
+    server: Option<TcpStream>,
+}
+
+impl Live {
+    fn end(&self) {
+        for socket in [Some(&self.client), self.server.as_ref()].into_iter().flatten() {
+            drop(socket.shutdown(Shutdown::Both));
+        }
+    }
 }
 
 struct Shared {
@@ -190,10 +208,7 @@ impl Lens {
     pub fn cut(&self) -> usize {
         let mut state = self.shared.lock();
         let ended = std::mem::take(&mut state.live);
-        for (_, client, server) in &ended {
-            drop(client.shutdown(Shutdown::Both));
-            drop(server.shutdown(Shutdown::Both));
-        }
+        ended.iter().for_each(Live::end);
         ended.len()
     }
 
@@ -279,53 +294,66 @@ fn configs(
 }
 
 fn serve(shared: &Shared, client: TcpStream) {
-    if shared.lock().refusing {
-        return;
-    }
-    // Whoever is not there upstream is not there here.
-    let Ok(server) = TcpStream::connect_timeout(&shared.upstream, Duration::from_secs(5)) else { return };
-    let (Ok(a), Ok(b)) = (client.try_clone(), server.try_clone()) else { return };
+    let Ok(socket) = client.try_clone() else { return };
     let id = {
         let mut state = shared.lock();
+        if state.refusing {
+            return;
+        }
         let id = state.next;
         state.next += 1;
-        state.live.push((id, a, b));
+        state.live.push(Live { id, client: socket, server: None });
         id
     };
     // Its end, whatever the reason, is the end of both sockets; the peers see it.
-    drop(relay(shared, client, server));
+    drop(relay(shared, id, client));
     let mut state = shared.lock();
-    if let Some(at) = state.live.iter().position(|(live, ..)| *live == id) {
-        let (_, client, server) = state.live.swap_remove(at);
-        drop(client.shutdown(Shutdown::Both));
-        drop(server.shutdown(Shutdown::Both));
+    if let Some(at) = state.live.iter().position(|live| live.id == id) {
+        state.live.swap_remove(at).end();
     }
 }
 
 /// Request by request, until either side ends.
-fn relay(shared: &Shared, client: TcpStream, server: TcpStream) -> io::Result<()> {
-    for tcp in [&client, &server] {
-        tcp.set_nodelay(true)?;
-        tcp.set_write_timeout(Some(Duration::from_secs(60)))?;
-    }
-    let (client_socket, server_socket) = (client.try_clone()?, server.try_clone()?);
-    let upstream = ServerName::IpAddress(shared.upstream.ip().into());
+fn relay(shared: &Shared, id: u64, client: TcpStream) -> io::Result<()> {
+    client.set_nodelay(true)?;
+    client.set_write_timeout(Some(PATIENCE))?;
+    let client_socket = client.try_clone()?;
     let theirs = ServerConnection::new(Arc::clone(&shared.server)).map_err(io::Error::other)?;
-    let ours = ClientConnection::new(Arc::clone(&shared.client), upstream).map_err(io::Error::other)?;
-    let (mut client, mut server) = (StreamOwned::new(theirs, client), StreamOwned::new(ours, server));
+    let mut client = StreamOwned::new(theirs, client);
+    let mut server = None;
     let mut pending = Vec::new();
-    loop {
-        let Some((method, target, request)) = read_request(&mut client, &mut pending)? else { return Ok(()) };
+    while let Some((method, target, request)) = read_request(&mut client, &mut pending)? {
         let (number, forwarded) = shared.begin(&method, &target);
         let rest = request.strip_prefix(format!("{method} {target}").as_bytes()).unwrap_or(&request);
+        // Not before: what was held while the server was away finds it when it is back.
+        let server = match &mut server {
+            Some(server) => server,
+            none => none.insert(connect(shared, id)?),
+        };
         server.write_all(&[format!("{method} {forwarded}").as_bytes(), rest].concat())?;
         server.flush()?;
-        server_socket.set_read_timeout(Some(SLICE))?;
-        let keep = answer(shared, number, &method, &mut server, &mut client, &client_socket)?;
-        if !keep {
-            return Ok(());
+        server.sock.set_read_timeout(Some(SLICE))?;
+        if !answer(shared, number, &method, server, &mut client, &client_socket)? {
+            break;
         }
     }
+    Ok(())
+}
+
+/// The connection to the server that belongs to the one with this number.
+fn connect(shared: &Shared, id: u64) -> io::Result<StreamOwned<ClientConnection, TcpStream>> {
+    let tcp = TcpStream::connect_timeout(&shared.upstream, PATIENCE)?;
+    tcp.set_nodelay(true)?;
+    tcp.set_write_timeout(Some(PATIENCE))?;
+    let socket = tcp.try_clone()?;
+    let name = ServerName::IpAddress(shared.upstream.ip().into());
+    let tls = ClientConnection::new(Arc::clone(&shared.client), name).map_err(io::Error::other)?;
+    match shared.lock().live.iter_mut().find(|live| live.id == id) {
+        Some(live) => live.server = Some(socket),
+        // It was cut meanwhile.
+        None => return Err(ErrorKind::ConnectionAborted.into()),
+    }
+    Ok(StreamOwned::new(tls, tcp))
 }
 
 /// One whole request; none at the end.

@@ -24,5 +24,5 @@ scenes! {
     forgotten: a_watch, a_watch_without_a_cache, a_page;
     ends: by_the_server, by_their_own_time, goaway;
     overload: too_many_requests;
-    outages: the_api_server, etcd, etcd_without_a_cache, older_data;
+    outages: the_api_server, etcd, etcd_without_a_cache, older_data, older_data_that_catch_up;
 }

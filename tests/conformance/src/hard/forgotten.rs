@@ -65,7 +65,8 @@ pub fn a_watch_without_a_cache() {
 }
 
 /// A list of pages whose version is forgotten between the first and the second: its rest is asked for in vain, then all of it
-/// at once.
+/// at once. (With a watch cache the API server goes on to serve the pages of a list, and exact old versions, from its own
+/// snapshots, until it hears of the compaction.)
 pub fn a_page() {
     let mut scene = Scene::new("a forgotten page", &["--watch-cache=false"]);
     let writer = scene.write(12);
