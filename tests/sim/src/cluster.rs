@@ -147,6 +147,12 @@ impl Cluster<'_> {
         }
     }
 
+    /// Adds a disturbance of the machine's own, for what [`What::Answer`](crate::What::Answer) has no word for. It ends with
+    /// the first phase.
+    pub fn inject(&mut self, fault: steersman_apiserver::machine::Fault) {
+        self.truth.inject(fault);
+    }
+
     /// The version of the last write.
     #[must_use]
     pub fn revision(&self) -> u64 {

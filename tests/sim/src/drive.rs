@@ -30,15 +30,22 @@ impl Around<'_> {
     pub(crate) fn now(&self) -> Time {
         local(self.base.now, self.born)
     }
+}
 
-    /// Wakes a part at a time of its own.
-    pub(crate) fn wake(&mut self, part: PartId, scheduled: &mut Option<Time>, deadline: Option<Time>) {
-        let Some(deadline) = deadline else { return };
-        let at = global(deadline, self.born).max(self.base.now);
-        if scheduled.is_none_or(|s| at < s) {
-            *scheduled = Some(at);
-            self.base.at(at, Event::Wake(self.who, part));
-        }
+/// Wakes a part at a time of its process's own, unless it is woken before.
+pub(crate) fn wake_at(
+    base: &mut Base,
+    who: Who,
+    born: Time,
+    part: PartId,
+    scheduled: &mut Option<Time>,
+    deadline: Option<Time>,
+) {
+    let Some(deadline) = deadline else { return };
+    let at = global(deadline, born).max(base.now);
+    if scheduled.is_none_or(|s| at < s) {
+        *scheduled = Some(at);
+        base.at(at, Event::Wake(who, part));
     }
 }
 
@@ -46,7 +53,7 @@ pub(crate) fn local(now: Time, born: Time) -> Time {
     Time::from_nanos(now.as_nanos() - born.as_nanos())
 }
 
-pub(crate) fn global(at: Time, born: Time) -> Time {
+fn global(at: Time, born: Time) -> Time {
     Time::from_nanos(at.as_nanos().saturating_add(born.as_nanos()))
 }
 
@@ -194,7 +201,7 @@ impl<M: Driven> Driving<M> {
             }
         }
         let deadline = self.machine.next_deadline().map(|d| d.at);
-        around.wake(self.part, &mut self.scheduled, deadline);
+        wake_at(around.base, around.who, around.born, self.part, &mut self.scheduled, deadline);
     }
 
     fn perform(&mut self, effect: Effect, around: &mut Around<'_>) {

@@ -15,7 +15,7 @@ use steersman_core::source::{self, Source};
 use steersman_core::store::Snapshot;
 
 use crate::base::{Base, Event, JobId, PartId};
-use crate::drive::{Around, Driving, Wire, local};
+use crate::drive::{Around, Driving, Wire, local, wake_at};
 use crate::job::{Ask, News};
 use crate::net::LinkId;
 use crate::process::{Calling, Life, NOTICE, Work, Working, Wounds};
@@ -78,9 +78,7 @@ impl Life {
             }
         }
         let deadline = self.manager.next_deadline().map(|d| d.at);
-        let mut scheduled = self.manager_wake;
-        schedule(base, self, PartId::Manager, &mut scheduled, deadline);
-        self.manager_wake = scheduled;
+        wake_at(base, self.who, self.born, PartId::Manager, &mut self.manager_wake, deadline);
     }
 
     fn start_source(&mut self, id: WatchId, base: &mut Base, wounds: &mut Wounds) {
@@ -220,9 +218,7 @@ impl Life {
             }
         }
         let deadline = machine.next_deadline().map(|d| d.at);
-        let mut scheduled = ctl.wake;
-        schedule(base, self, PartId::Controller(number), &mut scheduled, deadline);
-        self.controllers[number as usize].wake = scheduled;
+        wake_at(base, self.who, self.born, PartId::Controller(number), &mut ctl.wake, deadline);
     }
 
     fn start_run(&mut self, number: u32, run: Run<Object>, base: &mut Base) {
@@ -441,20 +437,5 @@ impl Life {
             true => Ok(()),
             false => Err("a controller has something to look at".into()),
         }
-    }
-}
-
-fn schedule(
-    base: &mut Base,
-    life: &Life,
-    part: PartId,
-    scheduled: &mut Option<steersman_core::time::Time>,
-    deadline: Option<steersman_core::time::Time>,
-) {
-    let Some(deadline) = deadline else { return };
-    let at = crate::drive::global(deadline, life.born).max(base.now);
-    if scheduled.is_none_or(|s| at < s) {
-        *scheduled = Some(at);
-        base.at(at, Event::Wake(life.who, part));
     }
 }

@@ -289,3 +289,6 @@ impl Net {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -247,3 +247,6 @@ fn concerned(
     }
     keys
 }
+
+#[cfg(test)]
+mod tests;

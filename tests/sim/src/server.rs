@@ -223,8 +223,11 @@ impl Servers {
     }
 
     /// Gives a request to the state that answers it.
-    fn run(&mut self, base: &mut Base, node: usize, conn: ConnId, request: ApiRequest) {
+    fn run(&mut self, base: &mut Base, node: usize, conn: ConnId, mut request: ApiRequest) {
         let wall = base.wall();
+        if node > 0 && verb(&request) == "watch" {
+            at_least(&mut request, self.truth.revision());
+        }
         let cached = ApiServer::reads_cache(&request);
         let input = Input::Request { conn, wall, request };
         match &mut self.nodes[node].follower {
@@ -508,6 +511,18 @@ fn conn_of(output: &Output) -> ConnId {
         | Output::StreamEnd { conn }
         | Output::Close { conn } => *conn,
         _ => ConnId(u64::MAX),
+    }
+}
+
+/// A streamed list that must not be old waits until the cache is as new as the store was when it was asked for.
+fn at_least(request: &mut ApiRequest, revision: u64) {
+    let given = |name: &str| {
+        let value = request.query.split('&').find_map(|q| q.strip_prefix(name)?.strip_prefix('='));
+        value.is_some_and(|v| !v.is_empty())
+    };
+    if given("sendInitialEvents") && !given("resourceVersion") {
+        // The first one counts.
+        request.query = format!("resourceVersion={revision}&{}", request.query);
     }
 }
 

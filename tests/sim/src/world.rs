@@ -463,6 +463,7 @@ impl World {
             self.servers.lag(&mut self.base, n);
         }
         self.servers.sick.clear();
+        self.servers.truth.clear_faults();
         self.servers.each(|m| m.mute_bookmarks(false));
         self.base.net.links.values_mut().for_each(|l| l.fatal = None);
         for n in 0..self.processes.len() {
