@@ -70,15 +70,8 @@ impl Client {
     /// # Errors
     /// TLS settings that make no sense.
     pub fn new(config: Config) -> Result<Self, TlsError> {
-        Ok(Self(Arc::new(Inner {
-            endpoint: Arc::new(Endpoint::new(&config)),
-            connector: Connector::new(&config)?,
-            pool: Mutex::new(Pool::default()),
-            auth: Mutex::new(Authenticator::new(&config)),
-            clock: Clock::start(),
-            config,
-            host: None,
-        })))
+        let (connector, auth) = (Connector::new(&config)?, Authenticator::new(&config));
+        Ok(Self::of(config, connector, auth, None))
     }
 
     /// A client whose requests go to `host` instead of sockets, for a simulator, or a program that has a network of its
@@ -86,14 +79,19 @@ impl Client {
     /// not run with it: watches are the host's.
     #[must_use]
     pub fn hosted(config: Config, host: Arc<dyn Host>) -> Self {
+        let connector = Connector::plain(&config.cluster);
+        Self::of(config, connector, Authenticator::none(), Some(host))
+    }
+
+    fn of(config: Config, connector: Connector, auth: Authenticator, host: Option<Arc<dyn Host>>) -> Self {
         Self(Arc::new(Inner {
             endpoint: Arc::new(Endpoint::new(&config)),
-            connector: Connector::plain(&config.cluster),
+            connector,
             pool: Mutex::new(Pool::default()),
-            auth: Mutex::new(Authenticator::none()),
+            auth: Mutex::new(auth),
             clock: Clock::start(),
             config,
-            host: Some(host),
+            host,
         }))
     }
 

@@ -42,10 +42,10 @@ impl Life {
             }
             Work::Controller(number, input) => self.post(number, input, base),
             Work::Start(number, run) => self.start_run(number, run, base),
-            Work::Job(id, news) => self.job(id, news, base),
+            Work::Job(id, news) => self.job(id, news),
             Work::Asks(id, asks, outcome) => self.asked(id, asks, outcome, base, wounds),
             Work::Call(id, told) => self.call_told(id, told, base),
-            Work::GiveUp(id) => self.give_up(id, base),
+            Work::GiveUp(id) => self.give_up(id),
             Work::StartSource(id) => self.start_source(id, base, wounds),
             Work::StopSource(id) => self.give_source(id, source::Input::Stop, base, wounds),
         }
@@ -228,12 +228,11 @@ impl Life {
         let started = local(base.now, self.born);
         self.jobs
             .insert(id, Working { job, abandoned, started, calls: BTreeMap::new(), asleep: BTreeSet::new() });
-        self.job(id, News::Begin, base);
+        self.job(id, News::Begin);
     }
 
     /// A reconcile goes on.
-    fn job(&mut self, id: JobId, news: News, base: &mut Base) {
-        let _ = base;
+    fn job(&mut self, id: JobId, news: News) {
         let Some(working) = self.jobs.get_mut(&id) else { return };
         match &news {
             News::Answer(token, _) => drop(working.calls.remove(token)),
@@ -323,12 +322,11 @@ impl Life {
         self.todo.push_back(Work::Controller(id.0, input));
     }
 
-    fn give_up(&mut self, id: JobId, base: &mut Base) {
-        let _ = base;
+    fn give_up(&mut self, id: JobId) {
         let Some(working) = self.jobs.get(&id) else { return };
         working.abandoned.set();
         if working.job.can_be_dropped() {
-            let outcome = Outcome::Error("given up: it took too long".into());
+            let outcome = Outcome::given_up(true);
             self.todo.push_back(Work::Asks(id, Vec::new(), Some(outcome)));
         }
     }

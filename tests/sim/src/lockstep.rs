@@ -19,7 +19,7 @@ use steersman_core::time::{Time, UnixMillis};
 use crate::base::JobId;
 use crate::desk::Desk;
 use crate::job::{Ask, Form, Job, News, Token};
-use crate::tasks::{dead, message};
+use crate::tasks::dead;
 
 /// A reconcile that does not ask for anything for so long (of real time) waits for something outside of the simulation,
 /// or for another reconcile that is parked. Only then does a real clock decide anything, and what it decides is to fail.
@@ -190,7 +190,7 @@ fn run(baton: &Arc<Baton>, body: Body) {
     baton.pass(match end {
         Ok(outcome) => Turn::Over(outcome),
         Err(panic) if panic.is::<Killed>() => Turn::Gone,
-        Err(panic) => Turn::Over(Outcome::Panicked(message(&*panic))),
+        Err(panic) => Turn::Over(Outcome::from_panic(&*panic)),
     });
 }
 

@@ -1,6 +1,5 @@
 //! Reconciles in the form of an `async fn`, polled when there is news for them.
 
-use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -83,7 +82,7 @@ impl Task {
                 Ok(Poll::Ready(outcome)) => return Some(outcome),
                 Ok(Poll::Pending) if self.flag.woken.load(Ordering::SeqCst) => {}
                 Ok(Poll::Pending) => return None,
-                Err(panic) => return Some(Outcome::Panicked(message(&*panic))),
+                Err(panic) => return Some(Outcome::from_panic(&*panic)),
             }
         }
         Some(Outcome::Panicked(format!("polled {MOST_POLLS} times in a row, and it woke itself each time")))
@@ -102,12 +101,6 @@ impl Job for Task {
         self.desk.take_asks(asks);
         outcome
     }
-}
-
-pub(crate) fn message(panic: &(dyn Any + Send)) -> String {
-    let text =
-        panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("no message").to_owned()
 }
 
 /// What a future waited for.
