@@ -1,5 +1,7 @@
 //! SIGINT and SIGTERM while a manager runs: caught before anything starts, told to the manager, which decides what they mean,
 //! and given back at the end.
+//!
+//! All executors of a process share this, as they share the signals: while one of them catches, none ends the process.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,14 +31,18 @@ fn catchers() -> MutexGuard<'static, Catchers> {
 }
 
 /// Both signals are caught as long as this lives.
-pub(crate) struct Caught {
+#[derive(Debug)]
+pub struct Caught {
     signals: Option<Signals>,
     handle: Option<Handle>,
 }
 
 impl Caught {
     /// From now on, signals end nothing. They wait for [`tell`](Self::tell).
-    pub(crate) fn new() -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// The system gives no signals.
+    pub fn new() -> io::Result<Self> {
         let mut caught = Self { signals: None, handle: None };
         {
             let mut catchers = catchers();
@@ -56,7 +62,10 @@ impl Caught {
     }
 
     /// Tells of those that came and of all that come.
-    pub(crate) fn tell(&mut self, manager: impl Fn(Input) + Send + 'static) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn tell(&mut self, manager: impl Fn(Input) + Send + 'static) -> io::Result<()> {
         if let Some(mut signals) = self.signals.take() {
             thread::Builder::new().name("signals".into()).spawn(move || {
                 for signal in signals.forever() {

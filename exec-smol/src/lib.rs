@@ -18,7 +18,6 @@ mod interrupt;
 mod log;
 mod manager;
 mod reconcile;
-mod signals;
 mod spawn;
 mod watch;
 

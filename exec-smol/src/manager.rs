@@ -17,13 +17,13 @@ use steersman_core::object::{Key, Object};
 use steersman_core::queue::Priority;
 use steersman_core::rng::Rng;
 use steersman_core::source::{Options, Source};
+use steersman_signals::Caught;
 
 use crate::clock::{Clock, seed};
 use crate::controller::ControllerLoop;
 use crate::drive::lock;
 use crate::interrupt::Interrupt;
 use crate::reconcile::{Dynamic, Reconcile};
-use crate::signals::Caught;
 use crate::watch::Watch;
 use crate::{Client, Spawner};
 

@@ -17,7 +17,6 @@ mod interrupt;
 mod log;
 mod manager;
 mod reconcile;
-mod signals;
 mod watch;
 
 pub use client::Client;

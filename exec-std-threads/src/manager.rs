@@ -17,6 +17,7 @@ use steersman_core::object::{Key, Object};
 use steersman_core::queue::Priority;
 use steersman_core::rng::Rng;
 use steersman_core::source::{Options, Source};
+use steersman_signals::Caught;
 
 use crate::Client;
 use crate::clock::{Clock, seed};
@@ -24,7 +25,6 @@ use crate::controller::ControllerLoop;
 use crate::drive::lock;
 use crate::interrupt::Interrupt;
 use crate::reconcile::{Dynamic, Reconcile};
-use crate::signals::Caught;
 use crate::watch::Watch;
 
 /// Several controllers of one cluster, sharing watches.
