@@ -15,6 +15,8 @@ pub(crate) struct Args {
     pub page_size: u64,
     pub streaming: bool,
     pub gzip: bool,
+    /// Metadata alone.
+    pub metadata: bool,
     pub events: u64,
     /// Events a second; 0 for as fast as they are taken.
     pub rate: u64,
@@ -44,6 +46,7 @@ Usage: steersman-bench COMMAND [OPTIONS]
   --page-size N      pods a page; 0 for one response [500]
   --streaming        streaming lists (sendInitialEvents) instead
   --gzip             the server compresses lists for those who ask for it
+  --metadata         ask for the metadata of pods alone
   --events N         events of the watch [100000]
   --rate N           events a second; 0 for as fast as they are taken [0]
   --executor NAME    threads, smol or none; may be given several times [both]
@@ -64,6 +67,7 @@ impl Args {
             page_size: 500,
             streaming: false,
             gzip: false,
+            metadata: false,
             events: if watch { 100_000 } else { 0 },
             rate: 0,
             runs: 5,
@@ -84,6 +88,7 @@ impl Args {
                 "--page-size" => args.page_size = number(&name, &value()?)?,
                 "--streaming" => args.streaming = true,
                 "--gzip" => args.gzip = true,
+                "--metadata" => args.metadata = true,
                 "--events" => args.events = number(&name, &value()?)?,
                 "--rate" => args.rate = number(&name, &value()?)?,
                 "--runs" => args.runs = number(&name, &value()?)?,
@@ -142,6 +147,7 @@ impl Args {
     pub(crate) fn job_words(&self, variant: &str, kubeconfig: &str) -> Vec<String> {
         let (objects, events) = (self.objects.to_string(), self.events.to_string());
         let (page_size, streaming) = (self.page_size.to_string(), self.streaming.to_string());
+        let metadata = self.metadata.to_string();
         [
             if self.watch { "watch" } else { "list" },
             "--kubeconfig",
@@ -154,6 +160,8 @@ impl Args {
             &page_size,
             "--streaming",
             &streaming,
+            "--metadata",
+            &metadata,
             "--variant",
             variant,
         ]
@@ -174,11 +182,12 @@ mod tests {
     #[test]
     fn what_is_said_to_others_is_what_was_asked_for() {
         let args =
-            parse(true, "--objects 7 --rate 3 --gzip --streaming --page-size 0 --executor smol").unwrap();
+            parse(true, "--objects 7 --rate 3 --gzip --streaming --metadata --page-size 0 --executor smol")
+                .unwrap();
         let server = parse(true, &args.server_words().join(" ")).unwrap();
         assert_eq!((server.objects, server.rate, server.gzip, server.page_size), (7, 3, true, 0));
         let job = Job::from_args(args.job_words("smol", "f").into_iter()).unwrap();
-        assert!(job.watch && job.streaming && job.page_size.is_none());
+        assert!(job.watch && job.streaming && job.metadata && job.page_size.is_none());
         assert_eq!((job.objects, job.variant.as_str(), job.kubeconfig.as_str()), (7, "smol", "f"));
     }
 

@@ -5,9 +5,9 @@ use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::Duration;
 
-use steersman_core::api::{Api, ResourceType, Scope};
+use steersman_core::api::{ResourceType, Scope};
 use steersman_core::config;
-use steersman_core::controller::{Action, Builder};
+use steersman_core::controller::{Action, Builder, WatchSpec};
 use steersman_core::manager::status::ManagerStatus;
 use steersman_core::object::Object;
 use steersman_core::source;
@@ -37,7 +37,9 @@ fn sources(job: &Job) -> source::Options {
 
 /// Without events nothing is reconciled, so that it is the way to the first state alone that is measured.
 fn controller(job: &Job) -> Builder<Object> {
-    let controller = Builder::new(Api::<Object>::dynamic(PODS));
+    let mut pods = WatchSpec::all(PODS);
+    pods.metadata_only = job.metadata;
+    let controller = Builder::of(pods);
     if job.watch { controller } else { controller.filter(|_| false) }
 }
 

@@ -37,6 +37,8 @@ pub(crate) struct Job {
     pub page_size: Option<u32>,
     /// A streaming list instead.
     pub streaming: bool,
+    /// Metadata alone.
+    pub metadata: bool,
     /// Which kind of contestant, if its program can be several.
     pub variant: String,
 }
@@ -56,13 +58,15 @@ impl Job {
         }
         let text = |name: &str| pairs.get(name).cloned().ok_or_else(|| format!("{name} is missing"));
         let number = |name: &str| text(name)?.parse::<u64>().map_err(|_| format!("{name} is not a number"));
+        let flag = |name: &str| text(name).map(|value| value == "true");
         Ok(Self {
             watch,
             kubeconfig: text("--kubeconfig")?,
             objects: number("--objects")?,
             events: number("--events")?,
             page_size: u32::try_from(number("--page-size")?).ok().filter(|n| *n > 0),
-            streaming: text("--streaming")? == "true",
+            streaming: flag("--streaming")?,
+            metadata: flag("--metadata")?,
             variant: text("--variant")?,
         })
     }

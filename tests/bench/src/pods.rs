@@ -30,6 +30,27 @@ struct Template {
     json: Vec<u8>,
     slots: Vec<(usize, Slot)>,
     managed: usize,
+    /// Where the metadata end.
+    metadata: usize,
+}
+
+/// How much of a pod is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// All of it.
+    Whole,
+    /// As `PartialObjectMetadata`.
+    Metadata,
+}
+
+impl Form {
+    /// `kind` and `apiVersion`.
+    pub(crate) const fn kind(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Whole => ("Pod", "v1"),
+            Self::Metadata => ("PartialObjectMetadata", "meta.k8s.io/v1"),
+        }
+    }
 }
 
 /// A place in a template and what belongs there, always of the same width.
@@ -85,13 +106,21 @@ impl Pods {
         self.count
     }
 
-    pub(crate) const fn size(&self) -> usize {
-        self.size
+    /// Bytes of the JSON of a pod, on average.
+    pub(crate) fn size(&self, form: Form) -> usize {
+        match form {
+            Form::Whole => self.size,
+            Form::Metadata => self.average(|t| t.metadata + 1),
+        }
     }
 
     /// Bytes of a pod that are `managedFields`, on average.
     pub(crate) fn managed_fields(&self) -> usize {
-        self.templates.iter().map(|t| t.managed).sum::<usize>() / self.templates.len()
+        self.average(|t| t.managed)
+    }
+
+    fn average(&self, of: impl Fn(&Template) -> usize) -> usize {
+        self.templates.iter().map(of).sum::<usize>() / self.templates.len()
     }
 
     /// The version of a list.
@@ -109,32 +138,45 @@ impl Pods {
         self.list_version() + event
     }
 
-    /// Appends pod number `n`, without `apiVersion` and `kind`, as an item of a list.
-    pub(crate) fn item(&self, n: u64, state: State, out: &mut Vec<u8>) {
+    /// Appends pod number `n` as an item of a list: whole ones do not say what they are, partial ones do.
+    pub(crate) fn item(&self, form: Form, n: u64, state: State, out: &mut Vec<u8>) {
         out.push(b'{');
-        self.members(n, state, out);
+        if form == Form::Metadata {
+            typed(form, out);
+        }
+        self.members(form, n, state, out);
     }
 
     /// Appends a frame of a watch, with its newline.
-    pub(crate) fn frame(&self, kind: &str, n: u64, state: State, out: &mut Vec<u8>) {
+    pub(crate) fn frame(&self, form: Form, kind: &str, n: u64, state: State, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"type\":\"");
         out.extend_from_slice(kind.as_bytes());
-        out.extend_from_slice(b"\",\"object\":{\"kind\":\"Pod\",\"apiVersion\":\"v1\",");
-        self.members(n, state, out);
+        out.extend_from_slice(b"\",\"object\":{");
+        typed(form, out);
+        self.members(form, n, state, out);
         out.extend_from_slice(b"}\n");
     }
 
     /// A pod without its first brace.
-    fn members(&self, n: u64, state: State, out: &mut Vec<u8>) {
+    fn members(&self, form: Form, n: u64, state: State, out: &mut Vec<u8>) {
         let template = &self.templates[(n / REPLICAS % WORKLOADS) as usize];
         let at = out.len();
-        out.extend_from_slice(&template.json[1..]);
+        match form {
+            Form::Whole => out.extend_from_slice(&template.json[1..]),
+            Form::Metadata => {
+                out.extend_from_slice(&template.json[1..template.metadata]);
+                out.push(b'}');
+            }
+        }
         let pod = &mut out[at..];
         let mut rng = Rng::new(self.seed ^ (n + 1).wrapping_mul(0x9e37_79b9));
         let (uid, token) = ([rng.next_u64(), rng.next_u64()], rng.next_u64());
         let container = [rng.next_u64(), rng.next_u64(), rng.next_u64(), rng.next_u64()];
         let version = if state.event == 0 { FIRST_VERSION + n } else { self.event_version(state.event) };
         for &(place, slot) in &template.slots {
+            if form == Form::Metadata && place >= template.metadata {
+                break;
+            }
             let place = &mut pod[place - 1..];
             match slot {
                 Slot::Namespace => decimal(n / 1_000, &mut place[..8]),
@@ -169,6 +211,13 @@ impl Pods {
                 Slot::Sent => decimal(state.sent, &mut place[..19]),
             }
         }
+    }
+}
+
+fn typed(form: Form, out: &mut Vec<u8>) {
+    let (kind, api_version) = form.kind();
+    for part in ["\"kind\":\"", kind, "\",\"apiVersion\":\"", api_version, "\","] {
+        out.extend_from_slice(part.as_bytes());
     }
 }
 
@@ -225,7 +274,8 @@ impl Template {
             let end = json.find("]},\"spec\":").expect("the spec follows");
             end + 1 - at
         });
-        Self { json: json.into_bytes(), slots, managed }
+        let metadata = json.find(",\"spec\":").expect("the spec follows");
+        Self { json: json.into_bytes(), slots, managed, metadata }
     }
 }
 
@@ -296,8 +346,8 @@ mod tests {
             let state = State { event: 0, sent: 0 };
             for n in 0..100 {
                 let (mut a, mut b) = (Vec::new(), Vec::new());
-                pods.item(n, state, &mut a);
-                again.item(n, state, &mut b);
+                pods.item(Form::Whole, n, state, &mut a);
+                again.item(Form::Whole, n, state, &mut b);
                 assert_eq!(a, b);
                 assert_eq!(a.len(), size);
                 let pod: Value = serde_json::from_slice(&a).unwrap();
@@ -314,7 +364,7 @@ mod tests {
         let mut keys = Vec::new();
         for n in (0..5_000).step_by(7) {
             let mut json = Vec::new();
-            pods.item(n, State::default(), &mut json);
+            pods.item(Form::Whole, n, State::default(), &mut json);
             let pod: Value = serde_json::from_slice(&json).unwrap();
             let text = |name: &str| pod["metadata"][name].as_str().unwrap().to_owned();
             keys.push((text("namespace"), text("uid"), text("name")));
@@ -326,13 +376,24 @@ mod tests {
     fn a_frame_is_an_object_with_its_event() {
         let pods = Pods::new(10, 5_000, 1).unwrap();
         let mut frame = Vec::new();
-        pods.frame("MODIFIED", pods.of_event(3), State { event: 3, sent: 17 }, &mut frame);
+        pods.frame(Form::Whole, "MODIFIED", pods.of_event(3), State { event: 3, sent: 17 }, &mut frame);
         let frame: Value = serde_json::from_slice(&frame).unwrap();
         assert_eq!(frame["type"], "MODIFIED");
         let object = Object::from_json(frame["object"].to_string().as_bytes()).unwrap();
         assert_eq!(object.resource_version(), pods.event_version(3).to_string());
         assert_eq!(object.annotation(EVENT).as_deref(), Some("000000003"));
         assert_eq!(object.annotation(SENT).as_deref(), Some("0000000000000000017"));
+    }
+
+    #[test]
+    fn a_partial_pod_is_its_metadata() {
+        let pods = Pods::new(10, 5_000, 1).unwrap();
+        let (mut whole, mut partial) = (Vec::new(), Vec::new());
+        pods.item(Form::Whole, 3, State::default(), &mut whole);
+        pods.item(Form::Metadata, 3, State::default(), &mut partial);
+        let [whole, partial] = [whole, partial].map(|json| serde_json::from_slice::<Value>(&json).unwrap());
+        assert_eq!(partial["metadata"], whole["metadata"]);
+        assert_eq!((&partial["kind"], partial.get("spec")), (&Value::from("PartialObjectMetadata"), None));
     }
 
     #[test]

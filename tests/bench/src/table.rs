@@ -6,14 +6,15 @@ use serde_json::{Value, json};
 
 use crate::args::Args;
 use crate::contest::Contestant;
-use crate::pods::Pods;
+use crate::pods::{Form, Pods};
 
 /// A column: its head, and a figure of one run.
 type Column<'a> = (&'static str, usize, Box<dyn Fn(&Value) -> f64 + 'a>);
 
 /// The median of every figure.
 pub(crate) fn table(args: &Args, pods: &Pods, contestants: &[Contestant]) -> String {
-    let raw = (pods.count() * pods.size() as u64) as f64;
+    let form = if args.metadata { Form::Metadata } else { Form::Whole };
+    let raw = (pods.count() * pods.size(form) as u64) as f64;
     let number = |run: &Value, name: &str| run[name].as_f64().unwrap_or(f64::NAN);
     let (objects, events) = (pods.count() as f64, args.events as f64);
     let columns: Vec<Column<'_>> = if args.watch {
@@ -43,7 +44,7 @@ pub(crate) fn table(args: &Args, pods: &Pods, contestants: &[Contestant]) -> Str
         text,
         "{} pods of {} bytes of JSON each, {} of them managedFields; {:.1} MB. {}. Medians of {}.\n",
         pods.count(),
-        pods.size(),
+        pods.size(form),
         pods.managed_fields(),
         raw / 1e6,
         way(args),
@@ -73,6 +74,9 @@ fn way(args: &Args) -> String {
     };
     if args.gzip {
         way += ", gzip";
+    }
+    if args.metadata {
+        way += ", metadata alone";
     }
     if args.watch {
         way += &format!(", then {} events", args.events);

@@ -32,8 +32,7 @@ fn first_state(name: &str, words: &[&str]) {
     let figures = contest(name, &[&["list", "--objects", "300", "--size", "5000"], words].concat());
     each(&figures, |run| {
         assert!(run["sync"].as_f64().unwrap() > 0.0);
-        // What is kept cannot be less than the pods without their managed fields.
-        assert!(run["resident"].as_u64().unwrap() > 300 * 2_000, "{run}");
+        assert!(run["resident"].as_u64().unwrap() > 300 * 500, "{run}");
         assert!(run["peak"].as_u64().unwrap() >= run["resident"].as_u64().unwrap());
     });
 }
@@ -51,6 +50,11 @@ fn a_list_in_one_response_compressed() {
 #[test]
 fn a_streaming_list() {
     first_state("streaming", &["--streaming"]);
+}
+
+#[test]
+fn metadata_alone() {
+    first_state("metadata", &["--metadata"]);
 }
 
 #[test]

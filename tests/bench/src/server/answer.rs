@@ -12,7 +12,7 @@ use steersman_core::wire::http::{
 };
 
 use super::{Server, Tls, lock, parameter};
-use crate::pods::State;
+use crate::pods::{Form, State};
 
 /// Bytes of a chunk of a list, and of what is given to TLS at once.
 const CHUNK: usize = 32 * 1024;
@@ -31,38 +31,51 @@ impl Server {
             tls.write_all(&out)?;
             return tls.flush();
         }
+        let partial = head.header("accept").is_some_and(|a| a.contains("PartialObjectMetadata"));
+        let form = if partial { Form::Metadata } else { Form::Whole };
         if is("watch") {
-            return self.watch(is("sendInitialEvents"), tls);
+            return self.watch(form, is("sendInitialEvents"), tls);
         }
         let from = number("continue").unwrap_or(0).min(self.options.pods.count());
         let limit = number("limit").unwrap_or(0);
         let until = if limit == 0 { u64::MAX } else { from.saturating_add(limit) };
         let until = until.min(self.options.pods.count());
-        let gzip = self.options.gzip && head.header("accept-encoding").is_some_and(|a| a.contains("gzip"));
+        let gzip = self.options.gzip
+            && !partial
+            && head.header("accept-encoding").is_some_and(|a| a.contains("gzip"));
         if gzip {
             return self.compressed(from, until, tls);
         }
         let mut out = Vec::with_capacity(2 * CHUNK);
         write_response_head(&mut out, 200, &[JSON], BodyFraming::Chunked);
         let mut chunks = Chunks { tls, out, body: Vec::with_capacity(2 * CHUNK) };
-        self.list(from, until, |bytes| chunks.add(bytes))?;
+        self.list(form, from, until, |bytes| chunks.add(bytes))?;
         chunks.end()
     }
 
-    fn list(&self, from: u64, until: u64, mut add: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
-        let pods = &self.options.pods;
+    fn list(
+        &self,
+        form: Form,
+        from: u64,
+        until: u64,
+        mut add: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let (pods, (kind, api_version)) = (&self.options.pods, form.kind());
         let mut metadata = format!(r#"{{"resourceVersion":"{}""#, pods.list_version());
         if until < pods.count() {
             metadata += &format!(r#","continue":"{until}","remainingItemCount":{}"#, pods.count() - until);
         }
-        add(format!(r#"{{"kind":"PodList","apiVersion":"v1","metadata":{metadata}}},"items":["#).as_bytes())?;
+        let head = format!(
+            r#"{{"kind":"{kind}List","apiVersion":"{api_version}","metadata":{metadata}}},"items":["#
+        );
+        add(head.as_bytes())?;
         let mut item = Vec::new();
         for n in from..until {
             item.clear();
             if n > from {
                 item.push(b',');
             }
-            pods.item(n, State::default(), &mut item);
+            pods.item(form, n, State::default(), &mut item);
             add(&item)?;
         }
         add(b"]}\n")
@@ -86,7 +99,7 @@ impl Server {
             return Ok(Arc::clone(page));
         }
         let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-        self.list(from, until, |bytes| gzip.write_all(bytes))?;
+        self.list(Form::Whole, from, until, |bytes| gzip.write_all(bytes))?;
         let page: Arc<[u8]> = gzip.finish()?.into();
         lock(&self.pages).insert((from, until), Arc::clone(&page));
         Ok(page)
@@ -101,7 +114,7 @@ impl Server {
         chunks.end()
     }
 
-    fn watch(&self, initial: bool, tls: &mut Tls) -> io::Result<()> {
+    fn watch(&self, form: Form, initial: bool, tls: &mut Tls) -> io::Result<()> {
         let pods = &self.options.pods;
         let mut out = Vec::with_capacity(2 * CHUNK);
         write_response_head(&mut out, 200, &[JSON], BodyFraming::Chunked);
@@ -109,23 +122,23 @@ impl Server {
         if initial {
             for n in 0..pods.count() {
                 frame.clear();
-                pods.frame("ADDED", n, State::default(), &mut frame);
+                pods.frame(form, "ADDED", n, State::default(), &mut frame);
                 write_chunk(&mut out, &frame);
                 send(&mut out, CHUNK, tls)?;
             }
-            write_chunk(&mut out, &bookmark(pods.list_version(), true));
+            write_chunk(&mut out, &bookmark(form, pods.list_version(), true));
         }
         send(&mut out, 0, tls)?;
         if self.options.events > 0 {
             self.wait_for_permit();
-            self.events(&mut out, tls)?;
+            self.events(form, &mut out, tls)?;
         }
         let mut last = Vec::new();
-        write_chunk(&mut last, &bookmark(pods.event_version(self.options.events), false));
+        write_chunk(&mut last, &bookmark(form, pods.event_version(self.options.events), false));
         self.idle(tls, &last)
     }
 
-    fn events(&self, out: &mut Vec<u8>, tls: &mut Tls) -> io::Result<()> {
+    fn events(&self, form: Form, out: &mut Vec<u8>, tls: &mut Tls) -> io::Result<()> {
         let (pods, rate) = (&self.options.pods, self.options.rate);
         let began = Instant::now();
         let mut frame = Vec::new();
@@ -140,7 +153,7 @@ impl Server {
             let sent = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
             let sent = u64::try_from(sent.as_nanos()).unwrap_or(u64::MAX);
             frame.clear();
-            pods.frame("MODIFIED", pods.of_event(event), State { event, sent }, &mut frame);
+            pods.frame(form, "MODIFIED", pods.of_event(event), State { event, sent }, &mut frame);
             write_chunk(out, &frame);
             send(out, if rate > 0 { 0 } else { CHUNK }, tls)?;
         }
@@ -158,11 +171,13 @@ fn send(out: &mut Vec<u8>, least: usize, tls: &mut Tls) -> io::Result<()> {
     Ok(())
 }
 
-fn bookmark(version: u64, ends_initial_events: bool) -> Vec<u8> {
+fn bookmark(form: Form, version: u64, ends_initial_events: bool) -> Vec<u8> {
     let annotations =
         if ends_initial_events { r#","annotations":{"k8s.io/initial-events-end":"true"}"# } else { "" };
+    let (kind, api_version) = form.kind();
+    let rest = if form == Form::Whole { r#","spec":{"containers":null},"status":{}"# } else { "" };
     format!(
-        r#"{{"type":"BOOKMARK","object":{{"kind":"Pod","apiVersion":"v1","metadata":{{"resourceVersion":"{version}","creationTimestamp":null{annotations}}},"spec":{{"containers":null}},"status":{{}}}}}}"#
+        r#"{{"type":"BOOKMARK","object":{{"kind":"{kind}","apiVersion":"{api_version}","metadata":{{"resourceVersion":"{version}","creationTimestamp":null{annotations}}}{rest}}}}}"#
     )
     .into_bytes()
     .into_iter()
