@@ -98,6 +98,8 @@ pub enum Reason {
     RateLimit,
     /// A source has not had its first list.
     FirstSync,
+    /// A watch has not shown what a reconcile wrote.
+    CatchUp,
     /// A reconcile runs longer than it may.
     ReconcileTimeout,
     /// Running work is given time to end.
@@ -124,6 +126,7 @@ impl fmt::Display for Reason {
             Self::Debounce => "collecting events",
             Self::RateLimit => "keeping to a rate limit",
             Self::FirstSync => "waiting for the first list",
+            Self::CatchUp => "waiting for a watch to show what was written",
             Self::ReconcileTimeout => "waiting for a reconcile",
             Self::Shutdown => "waiting for running work",
             Self::Bookmark => "until the next bookmark",

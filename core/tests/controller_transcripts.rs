@@ -8,6 +8,7 @@
 //! @0 start                         an input at a time in seconds
 //! @+1.5 apply 1 p/x:7:a            ... or that long after the one before; objects are key:version[:owner]
 //! @+0 list 0 p/a:1 p/b:2           a full state
+//! @+0 wrote 3 1 p/x:9              a run has written an object of a source: key:version, or key: for gone
 //! @+0 done 3 requeue=60            a run ends: ok, requeue=, error, terminal, panic
 //! next                             the next deadline
 //! status                           the figures
@@ -20,7 +21,7 @@ use std::path::Path;
 use std::time::Duration;
 use std::{env, fs};
 
-use steersman_core::api::{ResourceType, Scope};
+use steersman_core::api::{ResourceType, Scope, Written, WrittenState};
 use steersman_core::controller::{
     Config, Controller, Input, Notice, Outcome, Output, Priority, ReconcileId, SourceId,
 };
@@ -147,6 +148,18 @@ impl Player {
                 let Ok(key) = word().parse();
                 Input::Trigger { key, priority: Priority::NORMAL }
             }
+            "wrote" => {
+                let id = ReconcileId(word().parse().unwrap());
+                let of = if word() == "0" { WEBS } else { PODS };
+                let (name, version) = word().split_once(':').expect("a version, or none");
+                let Ok(key) = name.parse();
+                let now = match version {
+                    "" => WrittenState::Gone,
+                    at => WrittenState::At(at.into()),
+                };
+                let (group, plural, uid) = (of.group.to_string(), of.plural.to_string(), name.into());
+                Input::Wrote { id, write: Written { group, plural, key, uid, now } }
+            }
             "done" => {
                 let id = ReconcileId(word().parse().unwrap());
                 let outcome = match word() {
@@ -191,6 +204,9 @@ impl Player {
                 }
                 Output::Notice(Notice::TimedOut { id, key, after }) => {
                     format!("notice {id} {key} runs for {}", seconds(after))
+                }
+                Output::Notice(Notice::NotShown { key, source, object, after }) => {
+                    format!("notice {object} not shown to {key} by {} for {}", source.0, seconds(after))
                 }
                 Output::Notice(Notice::WaitingForSources(ids)) => format!("notice waiting for {ids:?}"),
                 other => format!("{other:?}"),

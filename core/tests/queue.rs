@@ -136,6 +136,34 @@ fn a_priority_survives_requeues() {
 }
 
 #[test]
+fn a_key_on_hold_waits_and_loses_nothing() {
+    let mut q = queue(9);
+    q.add(T0, "a", Priority::NORMAL);
+    q.hold(&"a");
+    q.hold(&"b");
+    assert_eq!(keys(&mut q, T0), [""; 0], "also if it stood in line already");
+    q.add(at(1), "b", Priority::NORMAL);
+    q.add_after(at(1), "c", Priority::NORMAL, MS * 10);
+    q.hold(&"c");
+    assert_eq!(keys(&mut q, at(20)), [""; 0], "its timers end unheard");
+    q.release(at(20), &"c");
+    q.release(at(20), &"a");
+    assert_eq!(keys(&mut q, at(20)), ["c", "a"]);
+    // Held during its run, as a controller does it.
+    q.add(at(20), "a", Priority::NORMAL);
+    q.hold(&"a");
+    q.done(at(20), &"a", Then::Backoff);
+    assert_eq!(keys(&mut q, at(100)), [""; 0]);
+    q.release(at(100), &"a");
+    assert_eq!(q.pop(at(100)).unwrap().failures, 1);
+    // What wanted nothing is not remembered.
+    q.forget(&"b");
+    q.done(at(100), &"a", Then::Forget);
+    q.done(at(100), &"c", Then::Forget);
+    assert_eq!(q.known(), 0);
+}
+
+#[test]
 fn backoff_grows_by_key_and_success_forgets_it() {
     let mut q = queue(9);
     let mut now = T0;
@@ -302,7 +330,7 @@ fn a_drain_hands_out_what_is_ready_and_a_shutdown_does_not() {
     };
     let mut q = queue(1);
     fill(&mut q);
-    q.drain();
+    q.drain(T0);
     q.add(T0, "d", Priority::NORMAL);
     q.done(T0, &"a", Then::After(MS));
     assert_eq!(q.next_deadline(), None);
@@ -317,8 +345,8 @@ fn a_drain_hands_out_what_is_ready_and_a_shutdown_does_not() {
 
     let mut q = queue(1);
     fill(&mut q);
-    q.shut_down();
-    q.shut_down();
+    q.shut_down(T0);
+    q.shut_down(T0);
     assert_eq!(q.next_deadline(), None);
     assert!(!q.is_idle(), "a still runs");
     q.done(T0, &"a", Then::Forget);

@@ -4,10 +4,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_channel::Sender;
 use steersman_core::api::{Answer, Request};
 use steersman_core::auth::Authenticator;
 use steersman_core::client::{Call, CallInput, CallOutput, Endpoint, Error, ErrorKind, Pool, read_answer};
 use steersman_core::config::{Config, Loader, Options};
+use steersman_core::controller::{Input, ReconcileId};
+use steersman_core::object::Object;
 use steersman_core::time::{Time, UnixMillis};
 use steersman_core::tls::{ConnectError, TlsError};
 
@@ -33,7 +36,11 @@ use crate::interrupt::Interrupt;
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct Client(Arc<Inner>);
+pub struct Client {
+    inner: Arc<Inner>,
+    /// Who hears of what this one writes.
+    writes: Option<Writes>,
+}
 
 pub(crate) struct Inner {
     pub(crate) config: Config,
@@ -44,6 +51,15 @@ pub(crate) struct Inner {
     pub(crate) clock: Clock,
     /// Who sends instead of the sockets.
     host: Option<Arc<dyn Host>>,
+}
+
+type Inbox = Sender<Input<Object>>;
+
+/// Whose writes they are, and who waits for them to be seen.
+#[derive(Clone)]
+struct Writes {
+    id: ReconcileId,
+    controller: Inbox,
 }
 
 impl Client {
@@ -84,7 +100,7 @@ impl Client {
     }
 
     fn of(config: Config, connector: Connector, auth: Authenticator, host: Option<Arc<dyn Host>>) -> Self {
-        Self(Arc::new(Inner {
+        let inner = Inner {
             endpoint: Arc::new(Endpoint::new(&config)),
             connector,
             pool: Mutex::new(Pool::default()),
@@ -92,13 +108,19 @@ impl Client {
             clock: Clock::start(),
             config,
             host,
-        }))
+        };
+        Self { inner: Arc::new(inner), writes: None }
+    }
+
+    /// The same, for one run: its controller hears of what it writes.
+    pub(crate) fn of_run(&self, id: ReconcileId, controller: Inbox) -> Self {
+        Self { writes: Some(Writes { id, controller }), ..self.clone() }
     }
 
     /// The configuration.
     #[must_use]
     pub fn config(&self) -> &Config {
-        &self.0.config
+        &self.inner.config
     }
 
     /// Sends a request and waits for its answer, within the deadlines and with the retries of
@@ -108,19 +130,24 @@ impl Client {
     /// # Errors
     /// The server's refusal, or why there is no answer.
     pub async fn send<R: Answer>(&self, request: Request<R>) -> Result<R, Error> {
-        if let Some(host) = &self.0.host {
-            let (what, address) = (request.what.clone(), &self.0.endpoint.address);
+        if let Some(host) = &self.inner.host {
+            let (what, address) = (request.what.clone(), &self.inner.endpoint.address);
             if let Some(why) = request.misuse() {
                 return Err(Error::new(ErrorKind::Misuse(why.into()), what, address.as_str()));
             }
             return read_answer(host.send(request.into_raw()).await, &what, address);
         }
-        let call = Call::new(Arc::clone(&self.0.endpoint), self.authenticator(), request, seed());
+        let call = Call::new(Arc::clone(&self.inner.endpoint), self.authenticator(), request, seed());
         let mut drive = self.driver(None).drive(call, CallInput::Abort);
         drive.feed(CallInput::Start);
         let result = loop {
             match drive.next().await {
                 CallOutput::Done(result) => break result,
+                CallOutput::Wrote(write) => {
+                    if let Some(Writes { id, controller }) = &self.writes {
+                        let _ = controller.send(Input::Wrote { id: *id, write }).await;
+                    }
+                }
                 CallOutput::Retrying { error, delay } => {
                     let request = &*drive.machine().request().what;
                     tracing::debug!(target: "steersman", request, %error, ?delay, "retrying");
@@ -129,13 +156,13 @@ impl Client {
             }
         };
         let call = drive.close().await;
-        lock(&self.0.auth).learn(call.auth());
+        lock(&self.inner.auth).learn(call.auth());
         result
     }
 
     /// Waits; in a hosted client as long as the host says. A reconcile that waits this way can be simulated.
     pub async fn sleep(&self, d: Duration) {
-        match &self.0.host {
+        match &self.inner.host {
             Some(host) => host.sleep(d).await,
             None => drop(async_io::Timer::after(d).await),
         }
@@ -144,25 +171,25 @@ impl Client {
     /// Monotonic time since a moment that is the same for all clones.
     #[must_use]
     pub fn now(&self) -> Time {
-        self.0.host.as_ref().map_or_else(|| self.0.clock.now(), |host| host.now())
+        self.inner.host.as_ref().map_or_else(|| self.inner.clock.now(), |host| host.now())
     }
 
     /// Wall-clock time.
     #[must_use]
     pub fn wall(&self) -> UnixMillis {
-        self.0.host.as_ref().map_or_else(wall, |host| host.wall())
+        self.inner.host.as_ref().map_or_else(wall, |host| host.wall())
     }
 
     pub(crate) fn is_hosted(&self) -> bool {
-        self.0.host.is_some()
+        self.inner.host.is_some()
     }
 
     pub(crate) fn inner(&self) -> &Inner {
-        &self.0
+        &self.inner
     }
 
     pub(crate) fn authenticator(&self) -> Authenticator {
-        lock(&self.0.auth).clone()
+        lock(&self.inner.auth).clone()
     }
 
     pub(crate) fn driver<'a>(&'a self, interrupt: Option<&'a Interrupt>) -> Driver<'a> {
@@ -173,6 +200,6 @@ impl Client {
 
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("server", &self.0.config.cluster).finish_non_exhaustive()
+        f.debug_struct("Client").field("server", &self.inner.config.cluster).finish_non_exhaustive()
     }
 }

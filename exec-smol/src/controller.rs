@@ -124,7 +124,7 @@ impl ControllerLoop {
         let span = tracing::info_span!(
             target: "steersman", "reconcile", controller, object = %run.key, reconcile_id = id.0
         );
-        let context = Context::new(self.client.clone(), &run, abandoned);
+        let context = Context::new(self.client.of_run(id, self.sender.clone()), &run, abandoned);
         let reconcile = Arc::clone(&self.reconcile);
         self.spawner.spawn(async move {
             let started = clock.now();

@@ -139,7 +139,8 @@ impl Worker {
             let outcome = if abandoned.get() {
                 Outcome::given_up(false)
             } else {
-                let context = Context::new(self.client.clone(), &run, abandoned);
+                let client = self.client.of_run(id, self.results.clone());
+                let context = Context::new(client, &run, abandoned);
                 let controller = &*self.controller;
                 let span = tracing::info_span!(
                     target: "steersman", "reconcile", controller, object = %run.key, reconcile_id = id.0

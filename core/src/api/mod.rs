@@ -7,6 +7,7 @@ mod request;
 mod resource;
 mod status;
 mod typed;
+mod written;
 
 pub(crate) use typed::JSON;
 
@@ -20,6 +21,7 @@ pub use request::{Request, Streaming};
 pub use resource::{Kind, ResourceType, Scope};
 pub use status::{Status, StatusCause, StatusDetails};
 pub use typed::Api;
+pub use written::{Written, WrittenState};
 
 #[cfg(test)]
 mod tests;

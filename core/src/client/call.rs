@@ -16,7 +16,7 @@ use super::{
     Driven, Effect, Endpoint, Error, ErrorKind, ExchangeError, ExchangeErrorKind, Happening, Outgoing,
     Timeouts,
 };
-use crate::api::{Answer, AnswerError, Request, Status};
+use crate::api::{Answer, AnswerError, Request, Status, Written};
 use crate::auth::Authenticator;
 use crate::backoff::{Backoff, Policy};
 use crate::config::FileError;
@@ -107,6 +107,9 @@ pub enum CallOutput<R> {
         /// The pause.
         delay: Duration,
     },
+    /// The server has written this; comes before `Done`, also if the answer turns out not to be what was wanted. A
+    /// reconcile's executor hands it to the controller ([`Input::Wrote`](crate::controller::Input::Wrote)).
+    Wrote(Written),
     /// The end, once; nothing comes after it.
     Done(Result<R, Error>),
 }
@@ -398,6 +401,7 @@ impl<R: Answer> Call<R> {
             return self.done(Err(self.error(ErrorKind::Protocol(why))), out);
         }
         if head.is_success() {
+            out.extend(Written::of(&self.request, &collected.body).map(CallOutput::Wrote));
             let result = match self.request.read(&collected.body) {
                 Ok(answer) => Ok(answer),
                 Err(AnswerError::Status(status)) => Err(self.error(ErrorKind::Api(*status))),

@@ -180,6 +180,17 @@ impl<K> Builder<K> {
         self
     }
 
+    /// Read your writes: a key whose reconcile has written through its context's client runs again only when the watches
+    /// of this controller have shown that, so no run takes a view from before its own writes for the truth. This is how
+    /// long it waits for them at most; 30 s if not said, zero for not at all.
+    ///
+    /// Watches with selectors are waited for only if they know the object: the others may never show it.
+    #[must_use]
+    pub fn catch_up(mut self, limit: Duration) -> Self {
+        self.config = self.config.catch_up(limit);
+        self
+    }
+
     /// What was said so far.
     #[must_use]
     pub const fn config(&self) -> &Config<Object> {

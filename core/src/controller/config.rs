@@ -9,8 +9,9 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::SourceId;
-use crate::api::{Api, ResourceType, Scope, Selectors};
+use crate::api::{Api, ResourceType, Scope, Selectors, Written};
 use crate::backoff::Policy;
+use crate::limits;
 use crate::object::{Dropped, Key};
 use crate::queue::{Aging, Rate};
 use crate::store::{Change, Index};
@@ -89,6 +90,15 @@ impl WatchSpec {
     pub fn dropping(mut self, dropped: Dropped) -> Self {
         self.dropped = Some(dropped);
         self
+    }
+
+    /// Whether it is about the object that was written, whatever the selectors say.
+    #[must_use]
+    pub fn covers(&self, write: &Written) -> bool {
+        let namespace = self.namespace.as_deref().filter(|n| !n.is_empty());
+        write.is_of(&self.resource)
+            && (self.resource.scope == Scope::Cluster
+                || namespace.is_none_or(|n| write.key.namespace() == Some(n)))
     }
 
     /// The same objects in one spelling: no empty namespace, none for a cluster-scoped resource, no space around
@@ -274,6 +284,9 @@ pub struct Config<T> {
     /// How often to say that a source has not had its first full state: 2 min, where controller-runtime gives up
     /// (`CacheSyncTimeout`). This one goes on trying.
     pub sync_notice: Duration,
+    /// How long a key that has written is on hold, at most, until its sources have shown what it wrote; 30 s by default,
+    /// zero for not at all.
+    pub catch_up: Duration,
 }
 
 impl<T> Config<T> {
@@ -290,6 +303,7 @@ impl<T> Config<T> {
             aging: Some(Aging::DEFAULT),
             rate: None,
             sync_notice: Duration::from_secs(120),
+            catch_up: limits::CATCH_UP,
         }
     }
 
@@ -395,6 +409,13 @@ impl<T> Config<T> {
     #[must_use]
     pub const fn debounce(mut self, pause: Duration) -> Self {
         self.debounce = pause;
+        self
+    }
+
+    /// How long, at most, a key that has written waits until its sources have shown it; zero for not at all.
+    #[must_use]
+    pub const fn catch_up(mut self, limit: Duration) -> Self {
+        self.catch_up = limit;
         self
     }
 }

@@ -4,15 +4,17 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 
 use super::config::Config;
 use super::mapping::{concerned, normal, subject};
 use super::stats::{ControllerPhase, ControllerStatus, Histogram, LastError, OldestRun, Results, SourceView};
 use super::types::{Input, Notice, Outcome, Output, ReconcileId, Run, SourceId};
-use crate::api::Scope;
+use super::unseen::{Shown, Unseen, Until, Version, Write};
+use crate::api::{Scope, Selectors, Written, WrittenState};
 use crate::guard::guarded;
 use crate::machine::{Deadline, Machine, Outputs, Reason};
-use crate::object::{Key, Resource};
+use crate::object::{Key, Resource, version};
 use crate::queue::{self, Priority, Queue, Then};
 use crate::store::{Change, Delta, Snapshot};
 use crate::time::{Clock, Time};
@@ -35,6 +37,7 @@ pub struct Controller<T> {
     timeouts: BTreeSet<(Time, ReconcileId)>,
     next_id: u64,
     sync_notice_at: Option<Time>,
+    unseen: Unseen,
     /// While it stops: when waiting ends.
     stop_at: Option<Time>,
     stats: Stats,
@@ -46,6 +49,26 @@ struct State<T> {
     synced: bool,
     resource_version: Arc<str>,
     changes: u64,
+}
+
+impl<T: Resource> State<T> {
+    fn knows(&self, key: &Key) -> bool {
+        self.view.as_ref().is_some_and(|view| view.contains(key))
+    }
+
+    /// The object, if it is there and no other of its name.
+    fn holds(&self, key: &Key, uid: &str) -> Option<&T> {
+        self.view.as_ref()?.get(key).filter(|object| object.uid() == uid)
+    }
+
+    /// Whether what was written has come to something else without a change that tells: it is not there, or came as
+    /// something else.
+    fn lost_sight_of(&self, write: &Write, changes: &[Change<T>]) -> bool {
+        let Until::At(version) = &write.until else { return false };
+        let otherwise = |new: &T| new.key() == write.object && !version.is(new.resource_version());
+        self.holds(&write.object, &write.uid).is_none()
+            || changes.iter().any(|c| matches!(c, Change::Added { new, .. } if otherwise(new)))
+    }
 }
 
 #[derive(Debug)]
@@ -61,6 +84,7 @@ struct Stats {
     results: Results,
     timeouts: u64,
     vanished: u64,
+    not_shown: u64,
     stray: u64,
     queue_latency: Histogram,
     run_duration: Histogram,
@@ -100,6 +124,7 @@ impl<T: Resource> Controller<T> {
             timeouts: BTreeSet::new(),
             next_id: 0,
             sync_notice_at: None,
+            unseen: Unseen::new(config.catch_up),
             stop_at: None,
             stats: Stats::default(),
             config,
@@ -146,6 +171,8 @@ impl<T: Resource> Controller<T> {
             results: stats.results,
             timeouts: stats.timeouts,
             vanished: stats.vanished,
+            on_hold: self.unseen.on_hold(),
+            not_shown: stats.not_shown,
             adds: self.queue.adds(),
             retries: self.queue.retries(),
             stray: stats.stray,
@@ -178,12 +205,13 @@ impl<T: Resource> Controller<T> {
     }
 
     fn delta(&mut self, now: Time, id: SourceId, delta: Delta<T>, out: &mut Outputs<Output<T>>) {
-        let Self { config, sources, queue, scope, stats, .. } = self;
+        let Self { config, sources, queue, scope, stats, unseen, .. } = self;
         let (Some(source), Some(state)) = (config.sources.get(id.index()), sources.get_mut(id.index()))
         else {
             stats.stray += 1;
             return;
         };
+        let back = version::compare(&delta.resource_version, &state.resource_version) == Some(Ordering::Less);
         state.view = Some(delta.view);
         state.resource_version = delta.resource_version;
         state.changes += delta.changes.len() as u64;
@@ -197,7 +225,9 @@ impl<T: Resource> Controller<T> {
         let mut keys = Vec::new();
         for change in &*delta.changes {
             if id == SourceId::PRIMARY && matches!(change, Change::Deleted { .. }) {
-                queue.forget(&normal(subject(change).key(), *scope));
+                let key = normal(subject(change).key(), *scope);
+                queue.forget(&key);
+                unseen.forget(&key);
                 continue;
             }
             let priority = match change {
@@ -216,7 +246,66 @@ impl<T: Resource> Controller<T> {
                 }
             }
         }
+        self.show(now, id, back, &delta.changes);
         self.open_gate(out);
+    }
+
+    /// A run has written: which sources have yet to show it?
+    fn wrote(&mut self, now: Time, id: ReconcileId, write: &Written) {
+        let Some(Active { key, .. }) = self.runs.get(&id) else {
+            self.stats.stray += 1;
+            return;
+        };
+        for ((source, state), n) in self.config.sources.iter().zip(&self.sources).zip(0..) {
+            let source_id = SourceId(n);
+            let seen = state.holds(&write.key, &write.uid);
+            // What a selector leaves out is never shown.
+            let waits = seen.is_some() || source.watch.selectors == Selectors::default();
+            if !waits || !source.watch.covers(write) {
+                continue;
+            }
+            let until = match &write.now {
+                WrittenState::Gone => seen.map(|_| Until::Gone),
+                WrittenState::At(version) => {
+                    let reached = Version::new(&state.resource_version);
+                    let (Some(version), Some(reached)) = (Version::new(version), reached) else { continue };
+                    if version <= reached && seen.is_none() {
+                        // It came and went before its writer heard of it.
+                        self.queue.add(now, key.clone(), Priority::NORMAL);
+                    }
+                    (version > reached).then_some(Until::At(version))
+                }
+            };
+            if let Some(until) = until {
+                let (object, uid) = (write.key.clone(), write.uid.clone());
+                self.unseen.wrote(key, Write { source: source_id, object, uid, until });
+            }
+        }
+    }
+
+    /// A source has moved on: what of the writes does it show, and what has become of them?
+    fn show(&mut self, now: Time, id: SourceId, back: bool, changes: &[Change<T>]) {
+        let Some(state) = self.sources.get(id.index()) else { return };
+        let mut all = Vec::new();
+        if back {
+            all = self.unseen.restored(id);
+        } else if let Some(version) = Version::new(&state.resource_version) {
+            all = self.unseen.reached(id, &version);
+        }
+        for change in changes {
+            if let Change::Deleted { old, .. } = change {
+                all.extend(self.unseen.gone(id, &old.key(), old.uid()));
+            }
+        }
+        for Shown { key, writes, free } in all {
+            let missed = back || writes.iter().any(|write| state.lost_sight_of(write, changes));
+            if missed && self.sources.first().is_some_and(|primary| primary.knows(&key)) {
+                self.queue.add(now, key.clone(), Priority::NORMAL);
+            }
+            if free {
+                self.queue.release(now, &key);
+            }
+        }
     }
 
     fn done(
@@ -239,6 +328,9 @@ impl<T: Resource> Controller<T> {
         self.stats.run_duration.record(now.since(started));
         let results = &mut self.stats.results;
         let Active { key, failures, .. } = run;
+        if self.phase == ControllerPhase::Running && self.unseen.ended(now, &key) {
+            self.queue.hold(&key);
+        }
         match outcome {
             Outcome::AwaitChange => {
                 results.success += 1;
@@ -273,7 +365,8 @@ impl<T: Resource> Controller<T> {
         if self.phase != ControllerPhase::Stopping {
             self.phase = ControllerPhase::Stopping;
             self.sync_notice_at = None;
-            self.queue.shut_down();
+            self.queue.shut_down(now);
+            self.unseen.clear();
         }
         if let Some(at) = grace.map(|g| now + g) {
             self.stop_at = Some(self.stop_at.map_or(at, |old| old.min(at)));
@@ -283,6 +376,15 @@ impl<T: Resource> Controller<T> {
     /// Serves every deadline that has come.
     fn tick(&mut self, now: Time, out: &mut Outputs<Output<T>>) {
         self.queue.wake(now);
+        for key in self.unseen.overdue(now) {
+            self.stats.not_shown += 1;
+            let after = self.config.catch_up;
+            out.extend(self.unseen.of(&key).iter().take(1).map(|Write { source, object, .. }| {
+                let (key, source, object) = (key.clone(), *source, object.clone());
+                Output::Notice(Notice::NotShown { key, source, object, after })
+            }));
+            self.queue.release(now, &key);
+        }
         while let Some(&(at, id)) = self.timeouts.first() {
             if at > now {
                 break;
@@ -358,13 +460,14 @@ impl<T: Resource> Machine for Controller<T> {
     fn handle(&mut self, now: Time, input: Input<T>, out: &mut Outputs<Output<T>>) {
         let now = self.clock.advance(now);
         if self.is_over() {
-            self.stats.stray += u64::from(matches!(input, Input::Done { .. }));
+            self.stats.stray += u64::from(matches!(input, Input::Done { .. } | Input::Wrote { .. }));
             return;
         }
         match input {
             Input::Start => self.start(now, out),
             Input::Delta { source, delta } => self.delta(now, source, delta, out),
             Input::Trigger { key, priority } => self.queue.add(now, normal(key, self.scope), priority),
+            Input::Wrote { id, write } => self.wrote(now, id, &write),
             Input::Done { id, outcome, started } => self.done(now, id, outcome, started, out),
             Input::Stop { grace } => self.stop(now, grace),
             Input::Deadline => {}
@@ -377,6 +480,7 @@ impl<T: Resource> Machine for Controller<T> {
         let timeout = self.timeouts.first().map(|&(at, _)| Deadline { at, why: Reason::ReconcileTimeout });
         let sync = self.sync_notice_at.map(|at| Deadline { at, why: Reason::FirstSync });
         let stop = self.stop_at.map(|at| Deadline { at, why: Reason::Shutdown });
-        [timeout, sync, stop].into_iter().fold(self.queue.next_deadline(), Deadline::earlier)
+        let hold = self.unseen.next_deadline();
+        [timeout, sync, stop, hold].into_iter().fold(self.queue.next_deadline(), Deadline::earlier)
     }
 }

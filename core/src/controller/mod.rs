@@ -11,6 +11,7 @@
 //! - One key never runs twice at once, and at most [`Config::concurrency`] keys run at all.
 //! - A key that changes while it runs, runs once more.
 //! - A key that is not in the primary source's view is done without a run.
+//! - A key that has written, runs again when its sources have shown that ([`Input::Wrote`]).
 //! - A failing key backs off alone; a panic is a failure of its key.
 //!
 //! A reconcile in its pure form is a [`plan::Plan`].
@@ -23,6 +24,7 @@ mod mapping;
 pub mod plan;
 pub mod stats;
 mod types;
+mod unseen;
 
 pub use builder::{Builder, Runnable};
 pub use config::{Config, MapFn, Mapping, Predicate, Source, WatchSpec};

@@ -255,6 +255,10 @@ pub struct ControllerStatus {
     pub timeouts: u64,
     /// Keys that were due but gone from the primary view, so nothing ran.
     pub vanished: u64,
+    /// Keys that wait until a source shows what they wrote.
+    pub on_hold: usize,
+    /// Keys that a source kept waiting too long for what they wrote.
+    pub not_shown: u64,
     /// Adds to the queue (`workqueue_adds_total`).
     pub adds: u64,
     /// Backoffs (`workqueue_retries_total`).

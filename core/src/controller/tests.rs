@@ -1,5 +1,6 @@
 mod properties;
 mod scenes;
+mod written;
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -8,7 +9,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::*;
-use crate::api::{ResourceType, Scope};
+use crate::api::{ResourceType, Scope, Written, WrittenState};
 use crate::machine::{Machine, Outputs};
 use crate::object::{Key, OwnerReference, Resource};
 use crate::store::{Delta, Store};
@@ -122,6 +123,9 @@ impl Bench {
                 Output::Notice(Notice::WaitingForSources(ids)) => {
                     format!("waiting for {:?}", ids.iter().map(|s| s.0).collect::<Vec<_>>())
                 }
+                Output::Notice(Notice::NotShown { key, source, object, after }) => {
+                    format!("{object} not shown to {key} by {} for {after:?}", source.0)
+                }
                 Output::Notice(Notice::MappingPanicked { source, key, error }) => {
                     format!("mapping {} of {key} panicked: {error}", source.0)
                 }
@@ -168,6 +172,21 @@ impl Bench {
         let at = self.open.iter().position(|r| r.key.to_string() == key).expect("it runs");
         let id = self.open.remove(at).id;
         self.input(Input::Done { id, outcome, started: self.now })
+    }
+
+    /// A run has written an object; "" for gone.
+    pub(crate) fn wrote(&mut self, key: &str, of: &ResourceType, object: &str, version: &str) -> String {
+        let id = self.open.iter().find(|r| r.key.to_string() == key).expect("it runs").id;
+        let now = match version {
+            "" => WrittenState::Gone,
+            at => WrittenState::At(at.to_string()),
+        };
+        let (group, plural) = (of.group.to_string(), of.plural.to_string());
+        let uid = format!("uid-{object}");
+        self.input(Input::Wrote {
+            id,
+            write: Written { group, plural, key: object.parse().unwrap(), uid, now },
+        })
     }
 
     pub(crate) fn ok(&mut self, key: &str) -> String {

@@ -10,6 +10,7 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::plan::Failure;
+use crate::api::Written;
 use crate::guard;
 use crate::object::Key;
 use crate::queue::Priority;
@@ -59,6 +60,19 @@ pub enum Input<T> {
         key: Key,
         /// How urgent.
         priority: Priority,
+    },
+    /// A run has written something. An id that does not run is ignored and counted: what a run leaves behind for others to
+    /// write is not its own.
+    ///
+    /// When the run has ended, its key is on hold until each source that watches the object has shown the write, or
+    /// [`Config::catch_up`](super::Config::catch_up) is over. If a source has passed the write, but the object is not
+    /// there, or not as it was written, the key runs once more: somebody else had a hand in it, and if the source was away
+    /// meanwhile, no change tells.
+    Wrote {
+        /// Which run.
+        id: ReconcileId,
+        /// What.
+        write: Written,
     },
     /// A run is over. An id that does not run is ignored and counted.
     Done {
@@ -268,6 +282,18 @@ pub enum Notice {
     /// These sources have not had their first full state for a while; nothing runs before they have. Said again every
     /// [`Config::sync_notice`](super::Config::sync_notice).
     WaitingForSources(Vec<SourceId>),
+    /// A source has not shown what a reconcile wrote, for as long as the key may wait for it; it no longer does, and may
+    /// see what was before.
+    NotShown {
+        /// The key whose reconcile wrote.
+        key: Key,
+        /// The source.
+        source: SourceId,
+        /// The object that was written.
+        object: Key,
+        /// For how long the key has waited.
+        after: Duration,
+    },
     /// A mapping function or predicate panicked over one object; what it would have triggered is not triggered. Only
     /// where the core is built with `std`.
     MappingPanicked {

@@ -151,6 +151,12 @@ impl From<&controller::Notice> for Line {
                 let sources: Vec<_> = sources.iter().map(|s| s.0.to_string()).collect();
                 Self::new(Level::Warn, "waiting for the first list of sources").error(sources.join(", "))
             }
+            N::NotShown { key, source, object, after } => Self {
+                delay: Some(*after),
+                ..Self::new(Level::Warn, "a watch does not show what was written")
+                    .key(key)
+                    .error(format!("source {}: {object}", source.0))
+            },
             N::MappingPanicked { source, key, error } => Self::new(Level::Error, "mapping panicked")
                 .key(key)
                 .error(format!("source {}: {error}", source.0)),

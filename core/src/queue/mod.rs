@@ -5,6 +5,7 @@
 //! - a key is handed out at most once at a time; any number of adds during a run give exactly one more run;
 //! - first come, first served within a priority; a higher priority goes first, but no key starves ([`Aging`]);
 //! - a key has at most one place: ready, or waiting for one timer. The earliest time and the highest priority win;
+//! - a key on hold waits, and loses nothing meanwhile;
 //! - a failing key waits 5 ms, doubling to 1000 s ([`Policy::RECONCILE`]); success forgets that;
 //! - every operation costs O(log n) of the keys in the queue, whatever is ready, waiting or running.
 //!
@@ -33,6 +34,7 @@ mod types;
 pub use types::{Aging, Config, Popped, Priority, Rate, Then};
 
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::time::Duration;
 
@@ -74,6 +76,18 @@ struct Entry {
     failures: u32,
     run: Option<Running>,
     want: Option<Want>,
+    /// It is not handed out, whatever it wants.
+    on_hold: bool,
+}
+
+impl Entry {
+    const fn may_run(&self) -> bool {
+        self.run.is_none() && !self.on_hold
+    }
+
+    const fn says_nothing(&self) -> bool {
+        self.may_run() && self.want.is_none() && self.failures == 0
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -101,7 +115,7 @@ enum Place {
         at: Time,
         seq: u64,
     },
-    /// It could run if it did not run already.
+    /// It could run if it did not run already, or were not on hold.
     Held,
 }
 
@@ -212,8 +226,9 @@ impl<K: Ord + Clone> Queue<K> {
         let Self { entries, lines, .. } = self;
         let entry = entries.entry(key.clone()).or_default();
         let due = at <= now;
+        let may_run = entry.may_run();
         let ready = |lines: &mut Lines<K>, priority| {
-            if entry.run.is_some() { Place::Held } else { lines.ready(now, key.clone(), priority) }
+            if may_run { lines.ready(now, key.clone(), priority) } else { Place::Held }
         };
         match &mut entry.want {
             None => {
@@ -250,9 +265,9 @@ impl<K: Ord + Clone> Queue<K> {
             }
             let (key, _) = first.remove();
             let Some(entry) = self.entries.get_mut(&key) else { continue };
+            let may_run = entry.may_run();
             let Some(want) = &mut entry.want else { continue };
-            want.place =
-                if entry.run.is_some() { Place::Held } else { self.lines.ready(now, key, want.priority) };
+            want.place = if may_run { self.lines.ready(now, key, want.priority) } else { Place::Held };
         }
     }
 
@@ -331,9 +346,7 @@ impl<K: Ord + Clone> Queue<K> {
                 Some((pause(&self.config.backoff, entry.failures, &mut self.rng), Reason::Backoff))
             }
         };
-        if let Some(Want { priority, place: place @ Place::Held, .. }) = &mut entry.want {
-            *place = self.lines.ready(now, key.clone(), *priority);
-        }
+        Self::unhold(&mut self.lines, now, key, entry);
         let mut pause = None;
         if let Some((delay, why)) = again {
             let due_already = matches!(entry.want, Some(Want { place: Place::Ready { .. }, .. }));
@@ -347,14 +360,49 @@ impl<K: Ord + Clone> Queue<K> {
         pause
     }
 
+    /// `key` is not handed out before [`release`](Self::release), though its wishes and timers count meanwhile. Not while
+    /// the queue drains: nothing would be left to release it.
+    pub fn hold(&mut self, key: &K) {
+        if self.phase != Phase::Open {
+            return;
+        }
+        let entry = self.entries.entry(key.clone()).or_default();
+        entry.on_hold = true;
+        if let Some(want) = &mut entry.want
+            && matches!(want.place, Place::Ready { .. })
+        {
+            self.lines.leave(want.priority, want.place);
+            want.place = Place::Held;
+        }
+    }
+
+    /// Ends a [`hold`](Self::hold): if the key wanted to run meanwhile, it stands in line from now on.
+    pub fn release(&mut self, now: Time, key: &K) {
+        self.wake(now);
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        entry.on_hold = false;
+        Self::unhold(&mut self.lines, now, key, entry);
+        self.tidy(key);
+    }
+
+    /// If nothing keeps the key any longer, its wish to run stands in line.
+    fn unhold(lines: &mut Lines<K>, now: Time, key: &K, entry: &mut Entry) {
+        if entry.may_run()
+            && let Some(Want { priority, place: place @ Place::Held, .. }) = &mut entry.want
+        {
+            *place = lines.ready(now, key.clone(), *priority);
+        }
+    }
+
     /// The key no longer exists: it leaves the queue, its failures are forgotten, and if it runs, what that run asks
-    /// for is void.
+    /// for is void. It is not on hold any longer.
     pub fn forget(&mut self, key: &K) {
         let Some(entry) = self.entries.get_mut(key) else { return };
         if let Some(want) = entry.want.take() {
             self.lines.leave(want.priority, want.place);
         }
         entry.failures = 0;
+        entry.on_hold = false;
         if let Some(run) = &mut entry.run {
             run.forgotten = true;
         }
@@ -362,7 +410,7 @@ impl<K: Ord + Clone> Queue<K> {
     }
 
     fn tidy(&mut self, key: &K) {
-        if self.entries.get(key).is_some_and(|e| e.run.is_none() && e.want.is_none() && e.failures == 0) {
+        if self.entries.get(key).is_some_and(Entry::says_nothing) {
             self.entries.remove(key);
         }
     }
@@ -377,19 +425,23 @@ impl<K: Ord + Clone> Queue<K> {
         self.paused = false;
     }
 
-    /// Refuses adds from now on and drops every timer; what is ready, or was added during its run, is still handed
-    /// out. The queue is drained when [`is_idle`](Self::is_idle).
-    pub fn drain(&mut self) {
+    /// Refuses adds from now on, drops every timer and ends every hold; what is ready, or was added during its run or
+    /// hold, is still handed out. The queue is drained when [`is_idle`](Self::is_idle).
+    pub fn drain(&mut self, now: Time) {
         if self.phase == Phase::Open {
+            self.wake(now);
             self.phase = Phase::Draining;
             let timers = core::mem::take(&mut self.lines.timers);
             self.drop_wants(timers.into_values().map(|(key, _)| key));
+            let held: Vec<K> =
+                self.entries.iter().filter(|(_, e)| e.on_hold).map(|(k, _)| k.clone()).collect();
+            held.iter().for_each(|key| self.release(now, key));
         }
     }
 
     /// Refuses adds and hands out nothing from now on; drops what is ready and what waits. Runs may still end.
-    pub fn shut_down(&mut self) {
-        self.drain();
+    pub fn shut_down(&mut self, now: Time) {
+        self.drain(now);
         self.phase = Phase::Shut;
         self.lines.arrivals.clear();
         let ready = core::mem::take(&mut self.lines.ready);

@@ -16,6 +16,7 @@ struct Item {
     /// Its priority, and whether it was forgotten meanwhile.
     running: Option<(Priority, bool)>,
     want: Option<Want>,
+    on_hold: bool,
 }
 
 #[derive(Debug)]
@@ -70,7 +71,7 @@ impl Model {
 
     fn item(&mut self, key: u8) -> &mut Item {
         let at = self.items.iter().position(|i| i.key == key).unwrap_or_else(|| {
-            self.items.push(Item { key, failures: 0, running: None, want: None });
+            self.items.push(Item { key, failures: 0, running: None, want: None, on_hold: false });
             self.items.len() - 1
         });
         &mut self.items[at]
@@ -128,7 +129,7 @@ impl Model {
     fn ready(&self) -> impl Iterator<Item = (u8, &Want)> {
         self.items
             .iter()
-            .filter(|i| i.running.is_none())
+            .filter(|i| i.running.is_none() && !i.on_hold)
             .filter_map(|i| i.want.as_ref().filter(|w| w.timer.is_none()).map(|w| (i.key, w)))
     }
 
@@ -212,17 +213,39 @@ impl Model {
         let item = self.item(key);
         item.want = None;
         item.failures = 0;
+        item.on_hold = false;
         if let Some(run) = &mut item.running {
             run.1 = true;
         }
     }
 
-    fn drain(&mut self) {
+    fn hold(&mut self, key: u8) {
         if self.phase == Phase::Open {
+            self.item(key).on_hold = true;
+        }
+    }
+
+    fn release(&mut self, now: Time, key: u8) {
+        self.wake(now);
+        let n = self.next();
+        let item = self.item(key);
+        if std::mem::take(&mut item.on_hold)
+            && item.running.is_none()
+            && let Some(want) = item.want.as_mut().filter(|w| w.timer.is_none())
+        {
+            want.place = n;
+            want.ready = (now, n);
+        }
+    }
+
+    fn drain(&mut self, now: Time) {
+        if self.phase == Phase::Open {
+            self.wake(now);
             self.phase = Phase::Draining;
             for item in &mut self.items {
                 item.want.take_if(|w| w.timer.is_some());
             }
+            (0..8).for_each(|key| self.release(now, key));
         }
     }
 
@@ -230,6 +253,7 @@ impl Model {
         self.phase = Phase::Shut;
         for item in &mut self.items {
             item.want = None;
+            item.on_hold = false;
             if item.running.is_none() {
                 item.failures = 0;
             }
@@ -253,7 +277,10 @@ impl Model {
     }
 
     fn known(&self) -> usize {
-        self.items.iter().filter(|i| i.running.is_some() || i.want.is_some() || i.failures > 0).count()
+        self.items
+            .iter()
+            .filter(|i| i.running.is_some() || i.want.is_some() || i.failures > 0 || i.on_hold)
+            .count()
     }
 }
 
@@ -393,12 +420,20 @@ pub(crate) fn play(data: &[u8]) {
             }
             _ => match bytes.next() {
                 0 => {
-                    queue.drain();
-                    model.drain();
+                    queue.drain(now);
+                    model.drain(now);
                 }
                 1 => {
-                    queue.shut_down();
+                    queue.shut_down(now);
                     model.shut_down();
+                }
+                n if n >= 128 => {
+                    queue.hold(&(n & 7));
+                    model.hold(n & 7);
+                }
+                n if n >= 16 => {
+                    queue.release(now, &(n & 7));
+                    model.release(now, n & 7);
                 }
                 _ => {
                     queue.wake(now);
@@ -421,6 +456,7 @@ pub(crate) fn play(data: &[u8]) {
 /// Whatever happened before: every key that wants to run does, and then nothing is left of it.
 fn settle(queue: &mut Queue<u8>, mut now: Time, mut out: Vec<u8>) {
     queue.resume();
+    (0..8).for_each(|key| queue.release(now, &key));
     for _ in 0..100 {
         for key in out.drain(..) {
             queue.done(now, &key, Then::Forget);

@@ -144,8 +144,10 @@ impl<P: Plan> BareLoop<P> {
                 let (told, happened) = call.look(now);
                 busy |= happened;
                 for output in told {
-                    if let CallOutput::Done(result) = output {
-                        *answer = Some(result);
+                    match output {
+                        CallOutput::Wrote(write) => self.inputs.push(controller::Input::Wrote { id, write }),
+                        CallOutput::Done(result) => *answer = Some(result),
+                        _ => {}
                     }
                 }
             }

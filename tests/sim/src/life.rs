@@ -357,6 +357,13 @@ impl Life {
                     }
                     self.todo.push_back(Work::Job(calling.job, News::Answer(calling.token, result)));
                 }
+                CallOutput::Wrote(write) => {
+                    if let Some(calling) = self.calls.get(&id) {
+                        let (controller, run) = calling.job;
+                        let input = controller::Input::Wrote { id: run, write };
+                        self.todo.push_back(Work::Controller(controller, input));
+                    }
+                }
                 CallOutput::Retrying { error, delay } => {
                     base.say(format_args!("replica {} tries again in {delay:?}: {error}", self.who.process));
                 }

@@ -5,7 +5,7 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{RESYNC, program, sim};
+use common::{program, sim};
 use steersman_core::api::kinds::{ConfigMap, Secret};
 use steersman_core::api::{Api, Patch, PatchParams, Request};
 use steersman_core::client::Error;
@@ -55,7 +55,7 @@ async fn as_task(map: Arc<ConfigMap>, cx: steersman_smol::Context) -> Result<Act
     if let Some(request) = next(found, &wanted) {
         drop(client.send(request).await?);
     }
-    Ok(Action::requeue(RESYNC))
+    Ok(Action::await_change())
 }
 
 fn as_thread(map: Arc<ConfigMap>, cx: &steersman_threads::Context) -> Result<Action, Error> {
@@ -66,7 +66,7 @@ fn as_thread(map: Arc<ConfigMap>, cx: &steersman_threads::Context) -> Result<Act
     if let Some(request) = next(found, &wanted) {
         drop(client.send(request)?);
     }
-    Ok(Action::requeue(RESYNC))
+    Ok(Action::await_change())
 }
 
 fn controller() -> Builder<ConfigMap> {

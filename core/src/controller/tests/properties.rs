@@ -13,11 +13,32 @@ use crate::queue::Rate;
 #[derive(Clone, Copy, Debug)]
 enum Op {
     Start,
-    List { source: u8, objects: u8 },
-    Apply { source: u8, name: u8, owner: u8 },
-    Delete { source: u8, name: u8 },
+    List {
+        source: u8,
+        objects: u8,
+    },
+    Apply {
+        source: u8,
+        name: u8,
+        owner: u8,
+    },
+    Delete {
+        source: u8,
+        name: u8,
+    },
     Trigger(u8),
-    Done { which: u8, how: u8 },
+    Done {
+        which: u8,
+        how: u8,
+    },
+    /// A run writes a pod that the watch has not shown yet.
+    Wrote {
+        which: u8,
+        name: u8,
+        owner: u8,
+    },
+    /// The watch shows the pods that were written.
+    Show,
     Late(u8),
     Pass(u16),
     Wait,
@@ -27,7 +48,7 @@ impl Arbitrary for Op {
     fn arbitrary(g: &mut Gen) -> Self {
         let source = u8::arbitrary(g) % 3;
         let name = u8::arbitrary(g) % 5;
-        match u8::arbitrary(g) % 16 {
+        match u8::arbitrary(g) % 20 {
             0 => Self::Start,
             1 | 2 => Self::List { source, objects: u8::arbitrary(g) },
             3..=6 => Self::Apply { source, name, owner: u8::arbitrary(g) % 5 },
@@ -36,6 +57,8 @@ impl Arbitrary for Op {
             10..=12 => Self::Done { which: u8::arbitrary(g), how: u8::arbitrary(g) },
             13 => Self::Late(u8::arbitrary(g)),
             14 => Self::Pass(u16::arbitrary(g) % 2_000),
+            15..=17 => Self::Wrote { which: u8::arbitrary(g), name, owner: u8::arbitrary(g) % 5 },
+            18 => Self::Show,
             _ => Self::Wait,
         }
     }
@@ -77,6 +100,12 @@ struct Watchful {
     children: [BTreeMap<Key, Obj>; 2],
     /// Keys that something happened to since their last run began; `true` if they must run.
     due: BTreeSet<Key>,
+    /// Pods that exist and have not been shown, with who wrote them, in order.
+    unseen: Vec<(Key, Obj)>,
+    /// Keys whose present run wrote what is unseen.
+    fresh: BTreeSet<Key>,
+    /// Keys whose last run did, and until when they are on hold for it.
+    holds: BTreeMap<Key, Time>,
     seen_runs: usize,
     ready: bool,
     synced: [bool; 3],
@@ -105,6 +134,9 @@ impl Watchful {
             world: BTreeMap::new(),
             children: [BTreeMap::new(), BTreeMap::new()],
             due: BTreeSet::new(),
+            unseen: Vec::new(),
+            fresh: BTreeSet::new(),
+            holds: BTreeMap::new(),
             seen_runs: 0,
             ready: false,
             synced: [false; 3],
@@ -133,7 +165,23 @@ impl Watchful {
         }
     }
 
+    /// The watch of the pods goes on in order: first what was written.
+    fn show(&mut self) {
+        self.holds.clear();
+        self.fresh.clear();
+        for (_, pod) in core::mem::take(&mut self.unseen) {
+            let old = self.children[0].insert(pod.key.clone(), pod.clone());
+            self.expect(old.iter().chain([&pod]).map(|o| Self::parent(1, o)).collect());
+            let said = self.bench.apply(1, pod);
+            self.check(&said);
+            self.log.push(said);
+        }
+    }
+
     fn play(&mut self, op: Op) {
+        if matches!(op, Op::Show | Op::Apply { source: 1, .. } | Op::Delete { source: 1, .. }) {
+            self.show();
+        }
         // What must run after this, if it exists then.
         let mut due = Vec::new();
         let said = match op {
@@ -181,6 +229,16 @@ impl Watchful {
                     }
                 }
                 self.synced[usize::from(source)] = true;
+                if source == 1 {
+                    // What was written and is not listed came and went: only its writer can know.
+                    let gone = |(writer, pod): &(Key, Obj)| {
+                        (!self.children[0].contains_key(&pod.key)).then(|| writer.clone())
+                    };
+                    due.extend(self.unseen.iter().filter_map(gone));
+                    self.unseen.clear();
+                    self.fresh.clear();
+                    self.holds.clear();
+                }
                 self.expect(due);
                 due = Vec::new();
                 // Versions of a list must not go back.
@@ -241,8 +299,25 @@ impl Watchful {
                     _ => Outcome::Panicked("boom".to_string()),
                 };
                 self.seen_runs -= 1;
+                if self.fresh.remove(&run.key) {
+                    self.holds.insert(run.key, started + Duration::from_secs(30));
+                }
                 self.bench.input(Input::Done { id, outcome, started })
             }
+            Op::Wrote { which, name, owner } => {
+                if self.bench.open.is_empty() {
+                    return;
+                }
+                let writer = self.bench.open[usize::from(which) % self.bench.open.len()].key.clone();
+                let pod = self.object(1, name, owner);
+                let said =
+                    self.bench.wrote(&writer.to_string(), &PODS, &pod.key.to_string(), &pod.version.clone());
+                self.fresh.insert(writer.clone());
+                self.unseen.push((writer, pod));
+                self.forget_the_gone();
+                said
+            }
+            Op::Show => return,
             Op::Late(n) => {
                 let gone = ReconcileId(1_000_000 + u64::from(n));
                 self.bench.input(Input::Done { id: gone, outcome: Outcome::AwaitChange, started: Time::ZERO })
@@ -266,7 +341,20 @@ impl Watchful {
                 self.due.insert(key);
             }
         }
-        self.due.retain(|k| self.world.contains_key(k));
+        self.forget_the_gone();
+    }
+
+    /// What a key wrote that is gone, or another's of its name now, concerns nobody.
+    fn forget_the_gone(&mut self) {
+        let gone = |key: &Key| !self.world.contains_key(key);
+        self.due.retain(|k| !gone(k));
+        self.holds.retain(|k, _| !gone(k));
+        self.fresh.retain(|k| !gone(k));
+        for (writer, _) in &mut self.unseen {
+            if gone(writer) {
+                *writer = Key::cluster("nobody");
+            }
+        }
     }
 
     fn check(&mut self, said: &str) {
@@ -286,6 +374,11 @@ impl Watchful {
                 "it runs with the newest state"
             );
             self.due.remove(&run.key);
+            assert!(
+                self.holds.remove(&run.key).is_none_or(|until| self.bench.now >= until),
+                "{} does not see what it wrote",
+                run.key
+            );
             assert_eq!(run.views[0].get(&run.key), Some(&run.object));
             for (view, children) in run.views[1..].iter().zip(&self.children) {
                 assert!(view.values().eq(children.values()), "it runs with the newest views");

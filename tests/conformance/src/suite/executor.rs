@@ -1,10 +1,11 @@
 //! The executors, in one shape.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use steersman_core::api::{Answer, FromObject, Request};
+use steersman_core::api::{Answer, FromObject, Raw, Request};
 use steersman_core::backoff::Policy;
 use steersman_core::client::Error;
 use steersman_core::config;
@@ -24,12 +25,41 @@ pub struct Cx {
     pub attempt: u32,
     /// What the primary source had seen when the run began.
     pub view: Snapshot<Object>,
+    /// The run's own client.
+    pub client: OwnClient,
 }
 
 impl Cx {
-    fn of<C>(cx: &Context<C>) -> Self {
+    fn of<C: Clone + Send + Sync + 'static>(
+        cx: &Context<C>,
+        send: impl Fn(&C, Request<Raw>) -> Result<Raw, Error> + Send + Sync + 'static,
+    ) -> Self {
         let view = cx.view(SourceId::PRIMARY).cloned().unwrap_or_default();
-        Self { key: cx.key().clone(), attempt: cx.attempt(), view }
+        let client = cx.client().clone();
+        let client = OwnClient(Arc::new(move |request| send(&client, request)));
+        Self { key: cx.key().clone(), attempt: cx.attempt(), view, client }
+    }
+}
+
+type Sends = dyn Fn(Request<Raw>) -> Result<Raw, Error> + Send + Sync;
+
+/// What a run sends with.
+#[derive(Clone)]
+pub struct OwnClient(Arc<Sends>);
+
+impl OwnClient {
+    /// Sends one request, and waits.
+    ///
+    /// # Errors
+    /// The executor's own error.
+    pub fn send(&self, request: Request<Raw>) -> Result<Raw, Error> {
+        (self.0)(request)
+    }
+}
+
+impl fmt::Debug for OwnClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OwnClient")
     }
 }
 
@@ -128,9 +158,9 @@ impl Executor for Threads {
         controller: Builder<K>,
         work: Work<K>,
     ) -> Self::Manager {
-        manager.controller(
-            controller.run(move |object: Arc<K>, cx: &steersman_threads::Context| work(&object, &Cx::of(cx))),
-        )
+        manager.controller(controller.run(move |object: Arc<K>, cx: &steersman_threads::Context| {
+            work(&object, &Cx::of(cx, steersman_threads::Client::send))
+        }))
     }
 
     fn start(manager: Self::Manager) -> Result<Self::Handle, String> {
@@ -187,7 +217,7 @@ impl Executor for Smol {
     ) -> Self::Manager {
         manager.controller(controller.run(move |object: Arc<K>, cx: steersman_smol::Context| {
             let work = Arc::clone(&work);
-            let told = Cx::of(&cx);
+            let told = Cx::of(&cx, Self::send);
             async move { smol::unblock(move || work(&object, &told)).await }
         }))
     }

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use steersman_core::api::kinds::{CONFIGMAPS, NAMESPACES};
+use steersman_core::api::kinds::{CONFIGMAPS, ConfigMap, NAMESPACES};
+use steersman_core::api::{Api, Patch, PatchParams};
 use steersman_core::backoff::Policy;
 use steersman_core::controller::{Action, Builder, WatchSpec};
 
@@ -76,6 +77,31 @@ pub fn never_one_key_twice_at_once<E: Executor>() {
     }
     running.stop();
     assert_eq!(diary.twice(), Vec::<String>::new());
+}
+
+/// A key that wrote, and wants to run at once, runs when its view shows what it wrote: no value is seen twice.
+pub fn own_writes_are_seen<E: Executor>() {
+    const LAST: u32 = 40;
+    let stage = Stage::from_env();
+    let diary = Diary::default();
+    let work = diary.and(|entry, cx| {
+        let value: u32 = entry.value.parse().map_err(|e| format!("{e}"))?;
+        if value == LAST {
+            return Ok(Action::await_change());
+        }
+        let next = Patch::Merge(json!({"data": {"v": (value + 1).to_string()}}));
+        let api = Api::<ConfigMap>::namespaced(cx.key.namespace().unwrap_or_default());
+        let patch = api.patch(cx.key.name(), &next, &PatchParams::default());
+        cx.client.send(patch.into_raw()).map_err(|e| e.to_string())?;
+        Ok(Action::requeue(Duration::ZERO))
+    });
+    let running = stage.run::<E>(Builder::of(maps()), work);
+    running.ready();
+    stage.make("a", "0");
+    diary.saw("a", &LAST.to_string());
+    running.stop();
+    let values: Vec<_> = diary.of("a").into_iter().map(|e| e.value).collect();
+    assert_eq!(values, (0..=LAST).map(|n| n.to_string()).collect::<Vec<_>>());
 }
 
 /// An owner without a namespace, whose children are in several and change at the same time, is one key: it never runs

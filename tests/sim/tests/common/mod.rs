@@ -8,36 +8,13 @@ use std::time::Duration;
 
 use steersman_core::api::kinds::{ByteString, ConfigMap, Secret};
 use steersman_core::api::{Api, DeleteParams, Patch, PatchParams};
-use steersman_core::controller::Action;
-use steersman_core::controller::plan::{Failure, Plan, Planning, Step};
 use steersman_core::object::ObjectMeta;
 use steersman_mirror::plan::{MIRROR, MIRROR_OF};
 use steersman_mirror::{Mirror, plan};
 use steersman_sim::{Cluster, Replica, Sim};
 
-/// How often each key is looked at again though nothing seems to have changed. What is made and deleted while a watch is
-/// broken leaves no trace in a view, so a controller that only waits for changes may wait for ever.
-pub(crate) const RESYNC: Duration = Duration::from_secs(300);
-
-/// The mirror, which looks again.
-struct Resyncing;
-
-impl Plan for Resyncing {
-    fn plan(&self, cx: &Planning<'_>) -> Result<Step, Failure> {
-        Ok(match Mirror.plan(cx)? {
-            Step::Done(action) if action.requeue_after().is_none() => Step::Done(Action::requeue(RESYNC)),
-            step => step,
-        })
-    }
-}
-
 /// The program under test, in the pure form.
 pub(crate) fn program(m: Replica) -> Replica {
-    m.controller(plan::controller(None).run(Arc::new(Resyncing)))
-}
-
-/// The same without a second look.
-pub(crate) fn trusting(m: Replica) -> Replica {
     m.controller(plan::controller(None).run(Arc::new(Mirror)))
 }
 
