@@ -9,7 +9,7 @@ use steersman_core::time::{Time, UnixMillis};
 
 use crate::net::{Dir, LinkId, Net, Segment};
 use crate::oracle::Eyes;
-use crate::trace::Trace;
+use crate::trace::{Kind, Lane, Record};
 
 /// Wall-clock time at the beginning: 2026-01-01T00:00:00Z.
 const WALL: i64 = 1_767_225_600_000;
@@ -101,14 +101,14 @@ pub(crate) struct Base {
     seq: u64,
     heap: BinaryHeap<Entry>,
     pub(crate) net: Net,
-    pub(crate) trace: Trace,
+    pub(crate) trace: Record,
     pub(crate) eyes: Eyes,
     pub(crate) steps: u64,
     arrivals: Vec<Time>,
 }
 
 impl Base {
-    pub(crate) fn new(net: Net, trace: Trace, eyes: Eyes) -> Self {
+    pub(crate) fn new(net: Net, trace: Record, eyes: Eyes) -> Self {
         Self {
             now: Time::ZERO,
             seq: 0,
@@ -174,7 +174,19 @@ impl Base {
         self.net.tidy(link);
     }
 
-    pub(crate) fn say(&mut self, line: fmt::Arguments<'_>) {
-        self.trace.line(self.now, line);
+    /// Something happens.
+    pub(crate) fn say(&mut self, lane: Lane, kind: Kind, text: fmt::Arguments<'_>) {
+        self.trace.entry(self.now, lane, kind, None, text);
+    }
+
+    /// Something happens that is about an object.
+    pub(crate) fn say_of(
+        &mut self,
+        lane: Lane,
+        kind: Kind,
+        key: fmt::Arguments<'_>,
+        text: fmt::Arguments<'_>,
+    ) {
+        self.trace.entry(self.now, lane, kind, Some(key), text);
     }
 }

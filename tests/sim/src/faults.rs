@@ -231,11 +231,65 @@ impl Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.when {
-            When::At(at) => write!(f, "at {at:?}: ")?,
-            When::In { replica, moment } => write!(f, "{moment:?} of replica {replica}: ")?,
+            When::At(at) => write!(f, "at {:?}: ", at.since(Time::ZERO))?,
+            When::In { replica, moment } => write!(f, "at {moment:?} of replica {replica}: ")?,
             When::Commit(n) => write!(f, "at commit {n}: ")?,
         }
-        write!(f, "{:?}", self.what)
+        write!(f, "{}", self.what)
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Crash { replica, down, silent } => {
+                let how = if *silent { "and its machine dies" } else { "dies" };
+                write!(f, "replica {replica} {how}, down for {down:?}")
+            }
+            Self::Stop { replica, down } => {
+                write!(f, "replica {replica} is told to end, then down for {down:?}")
+            }
+            Self::Pause { replica, lasts } => write!(f, "replica {replica} stands still for {lasts:?}"),
+            Self::Clock { replica, by } => write!(f, "the clock of replica {replica} jumps by {by} ms"),
+            Self::Partition { replica, server, lasts } => {
+                write!(f, "nothing gets through between replica {replica} and server {server} for {lasts:?}")
+            }
+            Self::Blind { replica, lasts } => {
+                write!(f, "the watches of replica {replica} show nothing for {lasts:?}, then break")
+            }
+            Self::Reset { replica } => write!(f, "all connections of replica {replica} are reset"),
+            Self::Cut { replica, which, after } => {
+                write!(f, "connection {which} of replica {replica} is reset after {after} bytes")
+            }
+            Self::HalfOpen { replica, which } => {
+                write!(f, "connection {which} of replica {replica} dies at the server's end alone")
+            }
+            Self::Refuse { server, lasts } => write!(f, "server {server} refuses connections for {lasts:?}"),
+            Self::Slow { replica, lasts } => {
+                write!(f, "the network of replica {replica} is slow for {lasts:?}")
+            }
+            Self::Loss { replica, share, lasts } => {
+                write!(f, "replica {replica} loses {share} of 1000 segments for {lasts:?}")
+            }
+            Self::ServerRestart { server, down } => {
+                write!(f, "server {server} starts anew, down for {down:?}")
+            }
+            Self::Compact => f.write_str("old events are forgotten"),
+            Self::NoBookmarks { lasts } => write!(f, "watches get no bookmarks for {lasts:?}"),
+            Self::Freeze { server, lasts } => write!(f, "server {server} hears of no commits for {lasts:?}"),
+            Self::Lead { replica, server, lasts } => {
+                write!(f, "replica {replica} is led to server {server} for {lasts:?}")
+            }
+            Self::Answer { ill, verb, replica, skip, times } => {
+                let verb = verb.as_deref().unwrap_or("any");
+                write!(f, "{ill:?} meets {times} requests (verb: {verb}")?;
+                if let Some(replica) = replica {
+                    write!(f, ", of replica {replica}")?;
+                }
+                write!(f, ", after {skip} that pass)")
+            }
+            Self::Trigger { replica } => write!(f, "replica {replica} reconciles every key once more"),
+        }
     }
 }
 

@@ -19,8 +19,13 @@ use crate::drive::{Around, Driving, Wire, local, wake_at};
 use crate::job::{Ask, News};
 use crate::net::LinkId;
 use crate::process::{Calling, Life, NOTICE, Work, Working, Wounds};
+use crate::trace::{Kind, Lane};
 
 impl Life {
+    fn lane(&self) -> Lane {
+        Lane::Replica(self.who.process)
+    }
+
     fn around<'a>(&'a mut self, base: &'a mut Base, wounds: &'a mut Wounds) -> Around<'a> {
         Around { base, who: self.who, born: self.born, pool: &mut self.pool, wounds }
     }
@@ -71,7 +76,7 @@ impl Life {
                 }
                 manager::Output::StopSource(id) => self.todo.push_back(Work::StopSource(id)),
                 manager::Output::Exit(reason) => {
-                    base.say(format_args!("replica {} exits: {reason}", self.who.process));
+                    base.say(self.lane(), Kind::Dies, format_args!("exits: {reason}"));
                     self.exited = true;
                 }
                 _ => {}
@@ -117,10 +122,9 @@ impl Life {
                 if base.trace.is_on() {
                     let (n, synced) = (delta.changes.len(), delta.synced);
                     let path = self.plan.sources[id.0 as usize].spec.to_string();
-                    base.say(format_args!(
-                        "replica {} sees {n} changes of {path} up to {:?}, synced {synced}",
-                        self.who.process, delta.resource_version
-                    ));
+                    let version = &delta.resource_version;
+                    let text = format_args!("sees {n} changes of {path} up to {version:?}, synced {synced}");
+                    base.say(self.lane(), Kind::Sees, text);
                 }
                 if delta.synced {
                     self.todo.push_back(Work::Manager(manager::Input::SourceSynced(id)));
@@ -135,7 +139,7 @@ impl Life {
             }
             source::Output::Notice(notice) if base.trace.is_on() => {
                 let path = self.plan.sources[id.0 as usize].spec.to_string();
-                base.say(format_args!("replica {} {path}: {notice:?}", self.who.process));
+                base.say(self.lane(), Kind::Notes, format_args!("{path}: {notice:?}"));
             }
             source::Output::Stopped => {
                 if let Some(mut driving) = self.sources[id.0 as usize].take() {
@@ -188,15 +192,17 @@ impl Life {
             match output {
                 controller::Output::Run(run) => {
                     if base.trace.is_on() {
-                        base.say(format_args!(
-                            "replica {} {} runs {} (run {}, attempt {}) at version {}",
-                            self.who.process,
-                            machine.config().name,
-                            run.key,
-                            run.id,
-                            run.attempt,
-                            run.object.resource_version()
-                        ));
+                        let Run { key, id, attempt, .. } = &run;
+                        let kind = machine.config().primary().map_or("", |p| &*p.resource.kind);
+                        let (name, version) = (&machine.config().name, run.object.resource_version());
+                        base.say_of(
+                            Lane::Replica(self.who.process),
+                            Kind::Runs(number, id.0),
+                            format_args!("{kind} {key}"),
+                            format_args!(
+                                "{name} runs {key} (run {id}, attempt {attempt}) at version {version}"
+                            ),
+                        );
                     }
                     base.eyes.run(base.now, self.who, number, &run, ctl.running.values());
                     ctl.running.insert(run.id, run.key.clone());
@@ -205,7 +211,7 @@ impl Life {
                 controller::Output::Abandon(id) => self.todo.push_back(Work::GiveUp((number, id))),
                 controller::Output::Notice(notice) => {
                     base.eyes.notice(base.now, self.who, number, &notice);
-                    base.say(format_args!("replica {}: {notice:?}", self.who.process));
+                    base.say(Lane::Replica(self.who.process), Kind::Notes, format_args!("{notice:?}"));
                 }
                 controller::Output::Stopped { unfinished } => {
                     let controller = ControllerId(number);
@@ -266,7 +272,7 @@ impl Life {
                 Ask::Send(token, request) => {
                     let writes = !matches!(request.method, steersman_core::api::Method::Get);
                     base.eyes.asks(base.now, self.who, &request);
-                    base.say(format_args!("replica {} asks: {}", self.who.process, request.what));
+                    base.say(self.lane(), Kind::Asks, format_args!("asks: {}", request.what));
                     self.next_call += 1;
                     let call = self.next_call;
                     let seed = self.rng.next_u64();
@@ -309,7 +315,11 @@ impl Life {
     fn end_job(&mut self, id: JobId, outcome: Outcome, base: &mut Base, wounds: &mut Wounds) {
         let Some(working) = self.jobs.remove(&id) else { return };
         if base.trace.is_on() {
-            base.say(format_args!("replica {} run {} ends: {outcome:?}", self.who.process, id.1));
+            let kind = match outcome {
+                Outcome::AwaitChange | Outcome::Requeue(_) => Kind::Done(id.0, id.1.0),
+                _ => Kind::Fails(id.0, id.1.0),
+            };
+            base.say(self.lane(), kind, format_args!("run {} ends: {outcome:?}", id.1));
         }
         let Working { job, started, calls, .. } = working;
         drop(job);
@@ -353,7 +363,7 @@ impl Life {
                     if base.trace.is_on() {
                         let end = result.as_ref().map_or_else(ToString::to_string, |_| "done".into());
                         let what = &calling.driving.machine.request().what;
-                        base.say(format_args!("replica {} hears: {what}: {end}", self.who.process));
+                        base.say(self.lane(), Kind::Hears, format_args!("hears: {what}: {end}"));
                     }
                     self.todo.push_back(Work::Job(calling.job, News::Answer(calling.token, result)));
                 }
@@ -365,7 +375,7 @@ impl Life {
                     }
                 }
                 CallOutput::Retrying { error, delay } => {
-                    base.say(format_args!("replica {} tries again in {delay:?}: {error}", self.who.process));
+                    base.say(self.lane(), Kind::Notes, format_args!("tries again in {delay:?}: {error}"));
                 }
                 _ => {}
             }

@@ -16,6 +16,7 @@ use steersman_core::store::{Change, Delta};
 use steersman_core::time::Time;
 
 use crate::base::Who;
+use crate::trace::{Entry, Kind, Lane, Trace};
 
 /// Something that must not be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -32,6 +33,14 @@ pub struct Violation {
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {} (at {:?})", self.oracle, self.what, self.at)
+    }
+}
+
+impl Violation {
+    /// Writes it down as the last thing that happened.
+    pub(crate) fn mark(&self, trace: &mut Trace) {
+        let text = format!("{}: {}", self.oracle, self.what);
+        trace.entries.push(Entry { at: self.at, lane: Lane::Cluster, kind: Kind::Violated, key: None, text });
     }
 }
 

@@ -22,6 +22,7 @@ use crate::faults::Moment;
 use crate::job::{Ask, Form, Job, News, Token};
 use crate::net::LinkId;
 use crate::replica::Replica;
+use crate::trace::{Kind, Lane};
 
 /// How a process is described: called at each start.
 pub(crate) type Program = Arc<dyn Fn(Replica) -> Replica + Send + Sync>;
@@ -184,7 +185,7 @@ impl Process {
         let program = Arc::clone(&self.program);
         let replica = program(Replica::new(self.index, self.lives, Arc::clone(&desk)));
         self.lives += 1;
-        base.say(format_args!("replica {} starts, life {}", self.index, self.lives));
+        base.say(Lane::Replica(self.index), Kind::Starts, format_args!("starts, life {}", self.lives));
         let specs: Vec<_> = replica.controllers.iter().map(|(c, _)| ControllerSpec::from(c)).collect();
         let plan = match WatchPlan::build(&specs) {
             Ok(plan) => plan,
@@ -242,7 +243,7 @@ impl Process {
     /// Ends a life at once. `silent`: the machine is gone as well, so nobody closes its connections.
     pub(crate) fn kill(&mut self, base: &mut Base, silent: bool) {
         let Some(life) = self.life.take() else { return };
-        base.say(format_args!("replica {} dies", self.index));
+        base.say(Lane::Replica(self.index), Kind::Dies, format_args!("dies"));
         life.desk.over();
         drop(life);
         let mine: Vec<LinkId> = base

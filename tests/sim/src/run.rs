@@ -13,7 +13,7 @@ use crate::oracle::Eyes;
 use crate::process::Process;
 use crate::server::Servers;
 use crate::sim::{Report, Sim};
-use crate::trace::Trace;
+use crate::trace::Record;
 use crate::world::World;
 
 /// How often it is looked whether all is well.
@@ -65,7 +65,7 @@ fn build(sim: &Sim, seed: u64, traced: bool) -> World {
     let (n, nodes) = (sim.programs.len(), 1 + sim.followers.len());
     let weather = weather(&mut rng.fork());
     let net = Net::new(n, nodes, weather, rng.fork());
-    let base = Base::new(net, Trace::new(traced), Eyes::new(n, sim.only_writes.clone()));
+    let base = Base::new(net, Record::new(traced), Eyes::new(n, sim.only_writes.clone()));
     let mut options = sim.server.clone();
     options.seed = rng.next_u64();
     let servers = Servers::new(options, base.wall(), rng.fork());

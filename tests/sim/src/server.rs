@@ -15,6 +15,7 @@ use steersman_core::wire::http::{
 use crate::base::{Base, Event};
 use crate::faults::Ill;
 use crate::net::{Dir, LinkId, Segment};
+use crate::trace::{Kind, Lane};
 
 /// One address behind which requests are answered.
 pub(crate) struct Node {
@@ -174,10 +175,13 @@ impl Servers {
             };
             base.eyes.requests += 1;
             if base.trace.is_on() {
-                base.say(format_args!(
-                    "server {node} gets {} {}?{}",
-                    request.method, request.path, request.query
-                ));
+                let ApiRequest { method, path, query, .. } = &request;
+                let mark = if query.is_empty() { "" } else { "?" };
+                base.say(
+                    Lane::Server(node),
+                    Kind::Gets,
+                    format_args!("gets {method} {path}{mark}{query} from replica {process}"),
+                );
             }
             self.serve(base, node, link, process, request);
         }
@@ -307,14 +311,17 @@ impl Servers {
             base.eyes.made = self.commits;
             base.eyes.commits.push(self.commits);
             if base.trace.is_on() {
-                base.say(format_args!(
-                    "commit {}: {} {} {} at version {}",
-                    self.commits,
-                    commit.kind(),
-                    commit.key(),
-                    commit.what(),
-                    commit.version()
-                ));
+                let (kind, key, what) = (commit.kind(), commit.key(), commit.what());
+                let version = commit.version();
+                // Numbers begin when the servers open.
+                let n =
+                    if self.nodes.is_empty() { "given".into() } else { format!("commit {}", self.commits) };
+                base.say_of(
+                    Lane::Cluster,
+                    Kind::Commits,
+                    format_args!("{kind} {key}"),
+                    format_args!("{n}: {kind} {key} {what} at version {version}"),
+                );
             }
             for n in 1..self.nodes.len() {
                 let (from, to) = self.nodes[n].lag;
@@ -376,7 +383,7 @@ impl Servers {
         while let Some((at, commit)) = node.heard.front()
             && *at <= base.now
         {
-            base.trace.line(base.now, format_args!("server {n} hears of version {}", commit.version()));
+            base.say(Lane::Server(n), Kind::Follows, format_args!("hears of version {}", commit.version()));
             follower.follow(base.now, commit, &mut self.out);
             node.heard.pop_front();
         }
@@ -403,7 +410,7 @@ impl Servers {
             node.heard.clear();
             node.follower = Some(self.truth.follower());
         }
-        base.say(format_args!("server {n} is back"));
+        base.say(Lane::Server(n), Kind::Back, format_args!("is back"));
     }
 
     /// Does something to the machines, and all that follows.

@@ -14,11 +14,15 @@ use steersman_core::watcher::FirstState;
 use crate::cluster::Cluster;
 use crate::draw::{Shape, draw};
 use crate::end::EndState;
+use crate::failure::Failure;
 use crate::faults::Fault;
+use crate::judge::Case;
 use crate::oracle::{OnlyWrites, Violation};
 use crate::process::Program;
+use crate::replay::Replay;
 use crate::replica::Replica;
 use crate::run;
+use crate::trace::Trace;
 use crate::world::{ChangeFn, CheckFn};
 
 /// A description of a cluster, of the programs that run against it, of what is done to it, and of what must come of that.
@@ -65,6 +69,7 @@ pub struct Sim {
     pub(crate) quiet: Quiet,
     pub(crate) most_faults: u64,
     pub(crate) first: Option<FirstState>,
+    pub(crate) shrink_runs: u64,
     /// Whether reports hold end states, which take time to make.
     pub(crate) wants_end: bool,
 }
@@ -112,6 +117,7 @@ impl Sim {
             quiet: Quiet::default(),
             most_faults: 12,
             first: None,
+            shrink_runs: 300,
             wants_end: false,
         }
     }
@@ -243,6 +249,14 @@ impl Sim {
         self
     }
 
+    /// How many more runs may be made of one that fails, to find the smallest that fails in the same way: 300 unless said
+    /// otherwise. With 0 it is shown as it is.
+    #[must_use]
+    pub fn shrink_runs(mut self, n: u64) -> Self {
+        self.shrink_runs = n;
+        self
+    }
+
     /// What there is to disturb.
     #[must_use]
     pub fn shape(&self) -> Shape {
@@ -274,28 +288,7 @@ impl Sim {
     /// # Errors
     /// What was violated, and how to see it again.
     pub fn run_with(&self, seed: u64, faults: &[Fault]) -> Result<Report, Box<Failure>> {
-        self.judge(seed, faults, None)
-    }
-
-    /// One run, which must end in this state if one is given.
-    pub(crate) fn judge(
-        &self,
-        seed: u64,
-        faults: &[Fault],
-        end: Option<&EndState>,
-    ) -> Result<Report, Box<Failure>> {
-        let report = run::run(self, seed, faults, false);
-        let other = || {
-            let what = end?.difference(&report.end)?;
-            Some(Violation { oracle: "end state", at: report.ended, what })
-        };
-        let Some(mut violation) = report.violation.clone().or_else(other) else { return Ok(report) };
-        // The same run once more, with a pen.
-        let again = run::run(self, seed, faults, true);
-        if again.fingerprint != report.fingerprint {
-            violation.what.push_str(" [and a second run of this seed went another way]");
-        }
-        Err(Box::new(Failure { seed, faults: faults.to_vec(), violation, trace: again.trace }))
+        self.judge(Case { seed, faults, end: None, adversary: None })
     }
 
     /// One run with a trace of everything that happens, whatever comes of it.
@@ -305,33 +298,22 @@ impl Sim {
     }
 
     /// Runs every seed of a range with the faults of each. With `STEERSMAN_SIM_SEED` in the environment only that one, and
-    /// with `STEERSMAN_SIM_FAULTS` only with these faults, a JSON list.
+    /// with `STEERSMAN_SIM_FAULTS` only with these faults, a JSON list. What a [`Failure`] gives as its command sets both.
     ///
     /// # Panics
     /// With the first [`Failure`]; if the environment makes no sense.
     pub fn check(&self, seeds: Range<u64>) {
-        let only = std::env::var("STEERSMAN_SIM_SEED").ok().map(|seed| match seed.parse::<u64>() {
-            Ok(seed) => seed,
-            Err(e) => panic!("STEERSMAN_SIM_SEED={seed:?}: {e}"),
-        });
-        let faults = faults_of_environment();
-        let seeds = only.map_or(seeds, |seed| seed..seed + 1);
-        for seed in seeds {
-            let faults = faults.clone().unwrap_or_else(|| self.faults(seed));
-            if let Err(failure) = self.run_with(seed, &faults) {
+        let replay = Replay::of_environment();
+        if replay.adversary.is_some() {
+            // Another run of this test is meant.
+            return;
+        }
+        for seed in replay.seed.map_or(seeds, |seed| seed..seed.saturating_add(1)) {
+            if let Err(failure) = self.run(seed) {
                 panic!("{failure}");
             }
         }
     }
-}
-
-/// The faults that whoever replays a run wants.
-///
-/// # Panics
-/// If they cannot be read.
-pub(crate) fn faults_of_environment() -> Option<Vec<Fault>> {
-    let text = std::env::var("STEERSMAN_SIM_FAULTS").ok()?;
-    Some(serde_json::from_str(&text).unwrap_or_else(|e| panic!("STEERSMAN_SIM_FAULTS: {e}")))
 }
 
 impl fmt::Debug for Sim {
@@ -368,8 +350,8 @@ pub struct Report {
     pub sent: Vec<Vec<u64>>,
     /// All that there is at the end.
     pub end: EndState,
-    /// Everything that happened, a line each; empty if it was not asked for.
-    pub trace: String,
+    /// Everything that happened; empty if it was not asked for.
+    pub trace: Trace,
 }
 
 impl Report {
@@ -379,51 +361,3 @@ impl Report {
         self.sent.iter().map(|s| s.len() as u64).sum()
     }
 }
-
-/// A run in which something was violated.
-#[derive(Clone, Debug)]
-pub struct Failure {
-    /// The seed.
-    pub seed: u64,
-    /// The faults.
-    pub faults: Vec<Fault>,
-    /// What was violated.
-    pub violation: Violation,
-    /// Everything that happened, a line each.
-    pub trace: String,
-}
-
-/// Most lines of the trace that `Display` shows, the last ones.
-const SHOWN: usize = 200;
-
-impl Failure {
-    /// A command that runs it again, as far as the test harness tells which test this is.
-    #[must_use]
-    pub fn replay(&self) -> String {
-        let package = std::env::var("CARGO_PKG_NAME").unwrap_or_else(|_| "PACKAGE".into());
-        let thread = std::thread::current();
-        let test = thread.name().unwrap_or("TEST");
-        let faults = serde_json::to_string(&self.faults).unwrap_or_default();
-        format!(
-            "STEERSMAN_SIM_SEED={} STEERSMAN_SIM_FAULTS='{faults}' cargo test -p {package} -- --exact {test} --nocapture",
-            self.seed
-        )
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}", self.violation)?;
-        writeln!(f, "seed {}, {} faults:", self.seed, self.faults.len())?;
-        for (n, fault) in self.faults.iter().enumerate() {
-            writeln!(f, "  {n}: {fault}")?;
-        }
-        writeln!(f, "again: {}", self.replay())?;
-        let lines: Vec<&str> = self.trace.lines().collect();
-        let first = lines.len().saturating_sub(SHOWN);
-        writeln!(f, "trace, the last {} of {} lines:", lines.len() - first, lines.len())?;
-        lines[first..].iter().try_for_each(|line| writeln!(f, "{line}"))
-    }
-}
-
-impl std::error::Error for Failure {}

@@ -16,6 +16,7 @@ use crate::faults::{Fault, What, When};
 use crate::net::{Dir, LinkId, Segment, Wall, Weather};
 use crate::process::Process;
 use crate::server::{Servers, Sickness};
+use crate::trace::{Kind, Lane};
 
 /// Most events in one run, before it counts as one that never ends.
 const MOST_STEPS: u64 = 20_000_000;
@@ -135,12 +136,12 @@ impl World {
             Event::Start(n) => self.processes[n].start(base),
             Event::Resume(n) => {
                 if self.processes[n].paused.take_if(|until| *until <= base.now).is_some() {
-                    base.say(format_args!("replica {n} goes on"));
+                    base.say(Lane::Replica(n), Kind::GoesOn, format_args!("goes on"));
                 }
             }
             Event::Change(n) => {
                 let change = Arc::clone(&self.changes[n]);
-                base.say(format_args!("somebody changes the cluster"));
+                base.say(Lane::Cluster, Kind::Changes, format_args!("is changed by somebody"));
                 self.cluster(|cluster| change(cluster));
             }
         }
@@ -265,7 +266,7 @@ impl World {
     fn strike(&mut self, n: usize) {
         let what = self.faults[n].what.clone();
         let now = self.base.now;
-        self.base.say(format_args!("fault {n}: {what:?}"));
+        self.base.say(Lane::Fault(n), Kind::Strikes, format_args!("{what}"));
         // What lasts, lasts to the end of the first phase at most.
         let window = self.window;
         let end = |lasts: Duration| (now + lasts).min(window.max(now));
@@ -395,7 +396,7 @@ impl World {
 
     /// A fault ends by itself.
     fn heal(&mut self, n: usize) {
-        self.base.say(format_args!("fault {n} ends"));
+        self.base.say(Lane::Fault(n), Kind::Heals, format_args!("ends"));
         match self.faults[n].what {
             What::Partition { .. } => self.base.net.walls.retain(|w| w.fault != n),
             What::Blind { replica, .. } => self.see(replica),
@@ -453,7 +454,7 @@ impl World {
     /// All faults end: what is down comes up, what stands still goes on, what is kept away gets through.
     pub(crate) fn heal_all(&mut self) {
         self.healed = true;
-        self.base.say(format_args!("all faults end"));
+        self.base.say(Lane::Cluster, Kind::Heals, format_args!("has no more faults"));
         self.base.net.walls.clear();
         for n in 0..self.servers.nodes.len() {
             if self.servers.nodes[n].shut {
@@ -473,7 +474,7 @@ impl World {
             let process = &mut self.processes[n];
             process.wounds.waiting.clear();
             if process.paused.take().is_some() {
-                self.base.say(format_args!("replica {n} goes on"));
+                self.base.say(Lane::Replica(n), Kind::GoesOn, format_args!("goes on"));
             }
             if process.life.is_none() {
                 self.base.at(self.base.now, Event::Start(n));

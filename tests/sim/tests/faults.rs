@@ -22,7 +22,7 @@ fn cluster() -> Sim {
 fn one(when: When, what: What) -> (Report, String) {
     let (sim, faults) = (cluster(), [Fault { when, what }]);
     let report = sim.run_with(3, &faults).unwrap_or_else(|f| panic!("{f}"));
-    let trace = sim.traced(3, &faults).trace;
+    let trace = sim.traced(3, &faults).trace.to_string();
     (report, trace)
 }
 
@@ -82,7 +82,7 @@ fn networks() {
         |server| Fault { when: at(500), what: What::Partition { replica: 0, server, lasts: secs(100) } };
     let faults = [long(0), long(1)];
     sim.run_with(3, &faults).unwrap_or_else(|f| panic!("{f}"));
-    shows(&sim.traced(3, &faults).trace, &["connection timed out"]);
+    shows(&sim.traced(3, &faults).trace.to_string(), &["connection timed out"]);
     let (_, trace) = one(at(0), What::Refuse { server: 0, lasts: secs(5) });
     shows(&trace, &["connection refused"]);
     let lasts = secs(30);
