@@ -29,8 +29,8 @@ pub struct Failure {
     pub violation: Violation,
     /// A command that runs it again, as far as the test harness tells which test this is.
     pub replay: String,
-    /// Where its page was written to, if it was.
-    pub page: Option<PathBuf>,
+    /// Where its page was written to, if somebody wants one; or why it was not.
+    pub page: Result<Option<PathBuf>, String>,
     /// Everything that happened.
     pub trace: Trace,
 }
@@ -38,30 +38,30 @@ pub struct Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.violation)?;
-        self.summary(f)?;
+        writeln!(f, "{}{}", self.summary(), if self.faults.is_empty() { "" } else { ":" })?;
+        self.faults.iter().enumerate().try_for_each(|(n, fault)| writeln!(f, "  {n}: {fault}"))?;
         writeln!(f, "replay: {}", self.replay)?;
-        if let Some(page) = &self.page {
-            writeln!(f, "page:   {}", page.display())?;
+        match &self.page {
+            Ok(Some(page)) => writeln!(f, "page:   {}", page.display())?,
+            Ok(None) => {}
+            Err(why) => writeln!(f, "page:   not written, {why}")?,
         }
         self.timeline().fmt(f)
     }
 }
 
 impl Failure {
-    /// Seed, faults, and what it took to find them.
-    fn summary(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, drawn, faults, shrink_runs, .. } = self;
-        write!(f, "seed {seed}, {} replicas, {} followers", self.replicas, self.followers)?;
-        if let Some(adversary) = self.adversary {
-            write!(f, ", {adversary}")?;
-        }
-        match (drawn, faults.len()) {
-            (0, _) => writeln!(f, "; no faults")?,
-            (_, 0) => writeln!(f, "; it takes none of the {drawn} faults ({shrink_runs} more runs)")?,
-            (_, n) if *shrink_runs == 0 => writeln!(f, "; {n} faults:")?,
-            (_, n) => writeln!(f, "; it takes {n} of the {drawn} faults ({shrink_runs} more runs):")?,
-        }
-        faults.iter().enumerate().try_for_each(|(n, fault)| writeln!(f, "  {n}: {fault}"))
+    /// Seed, size, and what it took to find them.
+    pub(crate) fn summary(&self) -> String {
+        let Self { seed, drawn, faults, shrink_runs: runs, .. } = self;
+        let by = self.adversary.map(|name| format!(", {name}")).unwrap_or_default();
+        let taken = match (drawn, faults.len()) {
+            (0, _) => "no faults".to_owned(),
+            (_, 0) => format!("it takes none of the {drawn} faults ({runs} more runs)"),
+            (_, n) if *runs == 0 => format!("{n} faults"),
+            (_, n) => format!("it takes {n} of the {drawn} faults ({runs} more runs)"),
+        };
+        format!("seed {seed}, replicas {}, followers {}{by}; {taken}", self.replicas, self.followers)
     }
 }
 

@@ -91,7 +91,7 @@ impl Sim {
             followers: fewer(sim.followers.len(), self.followers.len()),
             adversary: case.adversary.map(str::to_owned),
         };
-        Failure {
+        let mut failure = Failure {
             seed: case.seed,
             faults,
             drawn,
@@ -101,8 +101,10 @@ impl Sim {
             adversary: case.adversary,
             violation,
             replay: replay.command(),
-            page: None,
+            page: Ok(None),
             trace: again.trace,
-        }
+        };
+        failure.write_page();
+        failure
     }
 }

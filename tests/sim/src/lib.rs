@@ -38,6 +38,7 @@ mod life;
 mod lockstep;
 mod net;
 mod oracle;
+mod page;
 mod process;
 mod replay;
 mod replica;

@@ -110,7 +110,6 @@ impl Program {
     }
 
     /// A name for files.
-    #[cfg_attr(not(test), expect(dead_code, reason = "pages will go there"))]
     pub(crate) fn name(&self) -> String {
         let name = match self.test() {
             Some(test) => test,
@@ -183,7 +182,6 @@ impl Program {
         String::new()
     }
 
-    #[cfg_attr(not(test), expect(dead_code, reason = "pages will go there"))]
     /// Where pages go unless somebody says otherwise: into the target folder that this was built in.
     pub(crate) fn folder(&self) -> PathBuf {
         let target = self.build().and_then(Path::parent).map(Path::to_path_buf);

@@ -313,12 +313,17 @@ impl Servers {
             if base.trace.is_on() {
                 let (kind, key, what) = (commit.kind(), commit.key(), commit.what());
                 let version = commit.version();
+                let change = match what {
+                    "created" => Kind::Creates,
+                    "deleted" => Kind::Deletes,
+                    _ => Kind::Updates,
+                };
                 // Numbers begin when the servers open.
                 let n =
                     if self.nodes.is_empty() { "given".into() } else { format!("commit {}", self.commits) };
                 base.say_of(
                     Lane::Cluster,
-                    Kind::Commits,
+                    change,
                     format_args!("{kind} {key}"),
                     format_args!("{n}: {kind} {key} {what} at version {version}"),
                 );
@@ -393,6 +398,7 @@ impl Servers {
     /// A server goes down; its connections die.
     pub(crate) fn go_down(&mut self, base: &mut Base, n: usize) {
         self.nodes[n].shut = true;
+        base.say(Lane::Server(n), Kind::Down, format_args!("goes down"));
         let links: Vec<LinkId> = self.nodes[n].fronts.keys().copied().collect();
         for link in links {
             self.close(base, link, Segment::Fin);

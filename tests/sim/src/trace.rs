@@ -58,6 +58,8 @@ pub enum Kind {
     Starts,
     /// A process is gone, by itself or not.
     Dies,
+    /// A process stands still.
+    Stands,
     /// A process that stood still goes on.
     GoesOn,
     /// A watch tells what has changed.
@@ -78,12 +80,18 @@ pub enum Kind {
     Gets,
     /// A follower hears of a commit.
     Follows,
+    /// A server goes down.
+    Down,
     /// A server is back.
     Back,
     /// Somebody outside changes the cluster.
     Changes,
-    /// The cluster has a new version.
-    Commits,
+    /// The cluster has a new object.
+    Creates,
+    /// The cluster has a new version of an object.
+    Updates,
+    /// The cluster has lost an object.
+    Deletes,
     /// Something is violated.
     Violated,
 }

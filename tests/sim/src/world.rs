@@ -292,6 +292,7 @@ impl World {
                 let until =
                     self.processes[replica].paused.map_or_else(|| end(lasts), |old| old.max(end(lasts)));
                 self.processes[replica].paused = Some(until);
+                self.base.say(Lane::Replica(replica), Kind::Stands, format_args!("stands still"));
                 self.base.at(until, Event::Resume(replica));
             }
             What::Clock { replica, by } if process(self, replica) => self.processes[replica].skew += by,

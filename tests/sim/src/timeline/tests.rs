@@ -28,7 +28,7 @@ fn quiet_stretches_are_left_out() {
 
 #[test]
 fn many_loud_entries_lose_their_middle() {
-    let trace = trace(std::iter::repeat_n(Kind::Commits, 1_000).chain([Kind::Violated]));
+    let trace = trace(std::iter::repeat_n(Kind::Updates, 1_000).chain([Kind::Violated]));
     let text = trace.timeline().to_string();
     assert_eq!(text.lines().filter(|l| l.contains("entry")).count(), SHOWN);
     assert!(text.contains("entry 39\n") && !text.contains("entry 40\n"), "{text}");
@@ -38,7 +38,7 @@ fn many_loud_entries_lose_their_middle() {
 
 #[test]
 fn an_entry_is_a_line_whatever_it_says() {
-    let mut trace = trace([Kind::Commits]);
+    let mut trace = trace([Kind::Updates]);
     trace.entries[0].text = "a\nb\u{1b}[31m\u{85}".into();
     assert!(trace.timeline().to_string().ends_with("  a\\nb\\u{1b}[31m\\u{85}\n"));
     assert_eq!(trace.to_string(), "    0.000000 replica 0 a\\nb\\u{1b}[31m\\u{85}\n");
