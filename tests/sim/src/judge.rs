@@ -1,6 +1,8 @@
 //! A run and its verdict: who fails is shown the smallest run that fails in the same way.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::cell::Cell;
+use std::panic;
+use std::sync::Once;
 
 use crate::end::EndState;
 use crate::failure::Failure;
@@ -10,6 +12,28 @@ use crate::replay::Replay;
 use crate::run;
 use crate::shrink::{Small, shrink};
 use crate::sim::{Report, Sim};
+
+thread_local! {
+    /// Runs that nobody asked for say nothing.
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs this without a word about panics in it: there may be hundreds, and the last run will say it.
+fn quietly<T>(run: impl FnOnce() -> T) -> T {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let hook = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !QUIET.get() {
+                hook(info);
+            }
+        }));
+    });
+    QUIET.set(true);
+    let result = run();
+    QUIET.set(false);
+    result
+}
 
 /// A run that is wanted.
 #[derive(Clone, Copy)]
@@ -54,16 +78,14 @@ impl Sim {
 
     /// The report of a run that fails as this one does.
     pub(crate) fn same(&self, case: &Case<'_>, faults: &[Fault], violation: &Violation) -> Option<Report> {
-        // What somebody changes may count on what a larger run has made.
-        let report = catch_unwind(AssertUnwindSafe(|| self.look(case, faults, false))).ok()?;
+        let report = quietly(|| self.look(case, faults, false));
         let same = report.violation.as_ref().is_some_and(|v| v.oracle == violation.oracle);
         same.then_some(report)
     }
 
     /// Whether a run without faults is well.
     pub(crate) fn is_well_alone(&self, case: &Case<'_>) -> bool {
-        let report = catch_unwind(AssertUnwindSafe(|| self.look(case, &[], false)));
-        report.is_ok_and(|report| report.violation.is_none())
+        quietly(|| self.look(case, &[], false)).violation.is_none()
     }
 
     /// The same with the first of its processes and followers only.

@@ -22,7 +22,7 @@ use crate::trace::{Entry, Kind, Lane, Trace};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Violation {
     /// Which oracle says so: `converges`, `stable`, `lost key`, `one run per key`, `versions`, `store`, `hot loop`,
-    /// `only writes`, `always`, `end state`, `program`, `steps`.
+    /// `only writes`, `always`, `end state`, `program`, `steps`, `panic`.
     pub oracle: &'static str,
     /// When.
     pub at: Time,

@@ -1,7 +1,9 @@
 //! One run: faults and changes, then the end of all faults, then the wait for what must come.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
+use steersman_core::controller::Outcome;
 use steersman_core::rng::Rng;
 use steersman_core::time::Time;
 
@@ -27,6 +29,18 @@ const REST: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(sim: &Sim, seed: u64, faults: &[Fault], traced: bool) -> Report {
     let mut world = build(sim, seed, traced);
+    // A change or a check may panic; that is said with the seed and all that led to it.
+    let converged =
+        catch_unwind(AssertUnwindSafe(|| live(sim, faults, &mut world))).unwrap_or_else(|panic| {
+            let what = Outcome::from_panic(&*panic);
+            world.base.eyes.violated(world.base.now, "panic", format!("{what:?}"));
+            None
+        });
+    report(sim, seed, world, converged)
+}
+
+/// Both phases; since when all was well.
+fn live(sim: &Sim, faults: &[Fault], world: &mut World) -> Option<Time> {
     world.expect(faults);
     for (at, change) in &sim.changes {
         world.change_at(Time::ZERO + *at, std::sync::Arc::clone(change));
@@ -37,7 +51,10 @@ pub(crate) fn run(sim: &Sim, seed: u64, faults: &[Fault], traced: bool) -> Repor
     world.window = Time::ZERO + window;
     world.run_until(world.window);
     world.heal_all();
-    let converged = if world.base.eyes.violation.is_none() { settle(sim, &mut world) } else { None };
+    if world.base.eyes.violation.is_none() { settle(sim, world) } else { None }
+}
+
+fn report(sim: &Sim, seed: u64, mut world: World, converged: Option<Time>) -> Report {
     let base = &mut world.base;
     Report {
         seed,

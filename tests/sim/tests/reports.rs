@@ -122,6 +122,18 @@ fn a_change_that_panics_does_not_hide_the_failure() {
     assert_eq!((failure.faults.len(), failure.violation.oracle), (1, "converges"), "{failure}");
 }
 
+#[test]
+fn what_panics_is_shrunk_as_well() {
+    // Somebody counts on the Secret, which is not there if the first replica was not.
+    let sim = unseen(trusting).change(SECOND / 2, |c| assert_eq!(c.list::<Secret>().len(), 1, "no mirror"));
+    sim.run_with(1, &[]).unwrap_or_else(|f| panic!("{f}"));
+    let mut faults = seven();
+    faults.push(at(0, What::Pause { replica: 0, lasts: 5 * SECOND }));
+    let failure = sim.run_with(1, &faults).unwrap_err();
+    assert_eq!((failure.violation.oracle, failure.faults.len()), ("panic", 1), "{failure}");
+    assert!(failure.violation.what.contains("no mirror") && failure.trace.entries.len() > 3, "{failure}");
+}
+
 /// Runs one of the tests below in a process of its own; what it printed.
 fn child(test: &str, variables: &BTreeMap<String, String>) -> String {
     let mut child = Command::new(std::env::current_exe().expect("a path"));

@@ -165,7 +165,7 @@
       const loud = LOUD.has(entry.kind), hit = matches(entry);
       for (const lane of placesOf(entry)) {
         // What lies on the same spot and looks the same is drawn once.
-        const spot = lane + ":" + Math.round(x) + ":" + (loud ? entry.kind : hit);
+        const spot = [lane, Math.round(x), loud ? entry.kind : "", hit].join();
         if (drawn.has(spot) && entry.n !== chosen) continue;
         drawn.add(spot);
         const y = yOf(entry, lane);
