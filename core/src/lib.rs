@@ -40,5 +40,9 @@ pub mod source;
 // Floor 5
 pub mod manager;
 
+#[cfg(test)]
+#[path = "../tests/cases/mod.rs"]
+mod cases;
+
 #[cfg(feature = "tls")]
 pub mod tls;

@@ -1,11 +1,12 @@
 //! The queue against a naive model, against the tests of client-go and controller-runtime re-told, and against time.
 
+mod cases;
 mod queue_model;
 
 use core::time::Duration;
 use std::num::NonZeroU32;
 
-use quickcheck::{Arbitrary, Gen, QuickCheck, TestResult, quickcheck};
+use quickcheck::{Arbitrary, Gen, TestResult, quickcheck};
 use steersman_core::machine::Reason;
 use steersman_core::queue::{Aging, Config, Priority, Queue, Rate, Then};
 use steersman_core::time::Time;
@@ -45,7 +46,7 @@ fn it_does_what_the_naive_model_does() {
         queue_model::play(&ops.0);
         TestResult::passed()
     }
-    QuickCheck::new().tests(1_500).quickcheck(same as fn(Ops) -> TestResult);
+    cases::cases(1_500).quickcheck(same as fn(Ops) -> TestResult);
 }
 
 #[test]

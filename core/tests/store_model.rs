@@ -1,6 +1,6 @@
 //! The fuzz target `store`, driven by random bytes: a store with indexes against a naive model, and what it keeps alive.
 
-use quickcheck::QuickCheck;
+mod cases;
 
 #[path = "../../fuzz/src/store.rs"]
 #[allow(unreachable_pub, reason = "it is public where it lives")]
@@ -12,5 +12,5 @@ fn the_store_is_what_a_plain_map_is_and_holds_no_more() {
         store::run(&data);
         true
     }
-    QuickCheck::new().tests(2_000).quickcheck(prop as fn(Vec<u8>) -> bool);
+    cases::cases(2_000).quickcheck(prop as fn(Vec<u8>) -> bool);
 }

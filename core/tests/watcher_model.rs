@@ -1,6 +1,6 @@
 //! The fuzz target `watcher`, driven by random bytes: watcher and store against a tiny server with every fault.
 
-use quickcheck::QuickCheck;
+mod cases;
 
 #[path = "../../fuzz/src/watcher.rs"]
 #[allow(unreachable_pub, reason = "it is public where it lives")]
@@ -12,5 +12,5 @@ fn the_store_is_what_the_server_has_whatever_happened() {
         watcher::run(&data);
         true
     }
-    QuickCheck::new().tests(1_500).quickcheck(prop as fn(Vec<u8>) -> bool);
+    cases::cases(1_500).quickcheck(prop as fn(Vec<u8>) -> bool);
 }

@@ -374,5 +374,5 @@ fn any_text_gives_a_verdict() {
         let _ = load(&text);
         true
     }
-    quickcheck::QuickCheck::new().tests(500).quickcheck(verdict as fn(Vec<u8>) -> bool);
+    crate::cases::cases(500).quickcheck(verdict as fn(Vec<u8>) -> bool);
 }

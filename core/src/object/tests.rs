@@ -2,7 +2,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use quickcheck::{Arbitrary, Gen, QuickCheck};
+use quickcheck::{Arbitrary, Gen};
 use serde_json::{Value, json};
 
 use super::scan::MAX_DEPTH;
@@ -405,7 +405,7 @@ fn the_scanner_accepts_what_serde_json_accepts() {
             right => ours.is_ok() == right.is_ok(),
         }
     }
-    QuickCheck::new().tests(5000).quickcheck(agrees as fn(Document) -> bool);
+    crate::cases::cases(5000).quickcheck(agrees as fn(Document) -> bool);
 }
 
 #[test]
@@ -422,7 +422,7 @@ fn strings_come_out_as_serde_json_reads_them() {
             }
         })
     }
-    QuickCheck::new().tests(2000).quickcheck(agrees as fn(Vec<String>, Document) -> bool);
+    crate::cases::cases(2000).quickcheck(agrees as fn(Vec<String>, Document) -> bool);
 }
 
 /// The members of an object's metadata in any order, with odd texts.
@@ -504,5 +504,5 @@ fn accessors_agree_with_serde_json() {
                     .map(|a| a.iter().map(|r| r["uid"].clone()).collect::<Vec<_>>())
                     .unwrap_or_default()
     }
-    QuickCheck::new().tests(3000).quickcheck(agrees as fn(Metadata, bool, bool) -> bool);
+    crate::cases::cases(3000).quickcheck(agrees as fn(Metadata, bool, bool) -> bool);
 }

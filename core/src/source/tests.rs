@@ -1,6 +1,6 @@
 //! A source against a scripted server: whole, byte by byte, and with decode jobs done late.
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -17,14 +17,15 @@ use crate::controller::WatchSpec;
 use crate::limits::WireLimits;
 use crate::machine::{Machine, Outputs};
 use crate::net::{ConnId, NetError, NetErrorKind, NetEvent};
-use crate::object::{Key, Resource};
-use crate::store::Change;
+use crate::object::{Key, Object, Resource};
+use crate::store::{Change, Delta};
 use crate::time::Time;
 use crate::watcher::{self, Notice};
 use crate::wire::gzip::tests::member;
 use crate::wire::http::write_chunk;
 
 mod answers;
+mod any;
 mod frames;
 mod lessons;
 mod limits;
@@ -72,6 +73,8 @@ struct Play {
     open: Option<ConnId>,
     opened: usize,
     closed: usize,
+    /// Who follows the changes knows this.
+    followed: BTreeMap<Key, Object>,
 }
 
 fn json(body: &str) -> String {
@@ -166,6 +169,7 @@ impl Play {
             open: None,
             opened: 0,
             closed: 0,
+            followed: BTreeMap::new(),
         };
         play.feed(Input::Start);
         play
@@ -218,6 +222,7 @@ impl Play {
                             }
                         });
                     }
+                    self.follow(&delta);
                     self.told.push(format!("synced={} at {}", delta.synced, delta.resource_version));
                     assert!(!self.to_say, "synced, but not said");
                     self.to_say = delta.synced && !self.said;
@@ -239,6 +244,28 @@ impl Play {
         if let Some(conn) = bytes {
             self.answer(conn);
         }
+    }
+
+    /// Follows the changes, which must lead to the view.
+    fn follow(&mut self, delta: &Delta<Object>) {
+        for change in delta.changes.iter() {
+            match change {
+                Change::Added { new, .. } => {
+                    let old = self.followed.insert(new.key(), new.clone());
+                    assert!(old.is_none(), "{old:?} is there, and {new:?} is added");
+                }
+                Change::Updated { new, .. } => {
+                    assert!(self.followed.insert(new.key(), new.clone()).is_some(), "{new:?} is new");
+                }
+                Change::Deleted { old, .. } => {
+                    assert!(self.followed.remove(&old.key()).is_some(), "{old:?} is not there");
+                }
+            }
+        }
+        let uids = |o: &Object| o.uid().to_string();
+        let followed = self.followed.iter().map(|(k, o)| (k.clone(), uids(o)));
+        let view: Vec<_> = delta.view.iter().map(|(k, o)| (k.clone(), uids(o))).collect();
+        assert_eq!(followed.collect::<Vec<_>>(), view, "the changes do not lead to the view");
     }
 
     fn answer(&mut self, conn: ConnId) {

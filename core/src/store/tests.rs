@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use alloc::{format, vec};
 use std::collections::BTreeSet;
 
-use quickcheck::{Arbitrary, Gen, QuickCheck};
+use quickcheck::{Arbitrary, Gen};
 
 use super::chunks::Chunks;
 use super::*;
@@ -366,7 +366,7 @@ fn store_and_followers_agree_with_a_map() {
         follower.keys().eq(model.keys())
             && follower.values().zip(model.values()).all(|(a, b)| (&a.uid, &a.rv) == (&b.uid, &b.rv))
     }
-    QuickCheck::new().tests(400).quickcheck(prop as fn(Vec<Op>) -> bool);
+    crate::cases::cases(400).quickcheck(prop as fn(Vec<Op>) -> bool);
 }
 
 #[test]

@@ -3,7 +3,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quickcheck::{Arbitrary, Gen, QuickCheck};
+use quickcheck::{Arbitrary, Gen};
 
 use super::*;
 use crate::api::Status;
@@ -448,5 +448,5 @@ fn whatever_happens() {
     fn prop(ops: Vec<Op>, seed: u64, streaming: bool) -> bool {
         play(&ops, seed, streaming) == play(&ops, seed, streaming)
     }
-    QuickCheck::new().tests(3_000).quickcheck(prop as fn(Vec<Op>, u64, bool) -> bool);
+    crate::cases::cases(3_000).quickcheck(prop as fn(Vec<Op>, u64, bool) -> bool);
 }

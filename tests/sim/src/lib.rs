@@ -40,7 +40,7 @@
 //!     .given(|cluster| cluster.put(&map("one")))
 //!     .change(Duration::from_secs(2), |cluster| cluster.put(&map("two")))
 //!     .converges_to(|cluster| match cluster.get::<Secret>("default", "a") {
-//!         Some(secret) if secret.data["text"].0 == b"two" => Ok(()),
+//!         Some(secret) if secret.data.get("text").is_some_and(|text| text.0 == b"two") => Ok(()),
 //!         other => Err(format!("the mirror is {other:?}")),
 //!     });
 //! sim.check(0..20);

@@ -32,9 +32,9 @@ fn one_seed_is_one_run_to_the_byte() {
 }
 
 #[test]
-fn two_hundred_seeds_of_faults() {
-    sim(program).check(0..100);
-    sim(program).replica(program).follower(Duration::from_millis(1)..Duration::from_secs(2)).check(100..200);
+fn three_hundred_seeds_of_faults() {
+    sim(program).check(0..150);
+    sim(program).replica(program).follower(Duration::from_millis(1)..Duration::from_secs(2)).check(150..300);
 }
 
 /// Looks at a Secret only when it makes one.

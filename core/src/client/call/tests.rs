@@ -513,5 +513,5 @@ fn any_order_of_inputs_is_defined() {
     fn holds(steps: Vec<(u8, u8, u8)>) -> bool {
         play(&steps) == play(&steps)
     }
-    quickcheck::QuickCheck::new().tests(3000).quickcheck(holds as fn(Vec<(u8, u8, u8)>) -> bool);
+    crate::cases::cases(3000).quickcheck(holds as fn(Vec<(u8, u8, u8)>) -> bool);
 }

@@ -5,7 +5,7 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use quickcheck::{Arbitrary, Gen, QuickCheck, TestResult};
+use quickcheck::{Arbitrary, Gen, TestResult};
 
 use super::*;
 use crate::queue::Rate;
@@ -427,7 +427,7 @@ fn no_key_is_lost_none_runs_twice_at_once_and_the_limit_holds() {
         run(&script);
         TestResult::passed()
     }
-    QuickCheck::new().tests(600).quickcheck(holds as fn(Script) -> TestResult);
+    crate::cases::cases(600).quickcheck(holds as fn(Script) -> TestResult);
 }
 
 #[test]
@@ -435,7 +435,7 @@ fn the_same_inputs_give_the_same_outputs() {
     fn same(script: Script) -> bool {
         run(&script) == run(&script)
     }
-    QuickCheck::new().tests(100).quickcheck(same as fn(Script) -> bool);
+    crate::cases::cases(100).quickcheck(same as fn(Script) -> bool);
 }
 
 #[test]
@@ -459,5 +459,5 @@ fn a_stop_always_ends() {
         }
         said.contains("stopped") && w.bench.input(Input::Start).is_empty()
     }
-    QuickCheck::new().tests(200).quickcheck(ends as fn(Script, Option<u8>) -> bool);
+    crate::cases::cases(200).quickcheck(ends as fn(Script, Option<u8>) -> bool);
 }

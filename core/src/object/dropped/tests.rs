@@ -3,7 +3,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use std::boxed::Box;
 
-use quickcheck::{Arbitrary, Gen, QuickCheck};
+use quickcheck::{Arbitrary, Gen};
 use serde_json::Value;
 
 use super::super::{Object, ObjectOptions};
@@ -270,5 +270,5 @@ fn dropping_agrees_with_a_naive_model() {
             // Cut once is cut for good.
             && Object::from_json_with(o.raw(), &ObjectOptions::whole()).unwrap() == o
     }
-    QuickCheck::new().tests(5000).quickcheck(agrees as fn(Case) -> bool);
+    crate::cases::cases(5000).quickcheck(agrees as fn(Case) -> bool);
 }

@@ -2,8 +2,6 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use quickcheck::QuickCheck;
-
 use super::*;
 use crate::api::kinds::PODS;
 use crate::object::{Dropped, Key, Resource};
@@ -249,7 +247,7 @@ fn no_bytes_can_do_harm() {
     for cut in 0..FRAME.len() {
         assert!(matches!(decode_frame(&FRAME[..cut], &ObjectOptions::default()), Frame::Bad(_)));
     }
-    QuickCheck::new().tests(3000).quickcheck(changed as fn(Vec<(usize, u8)>, usize) -> bool);
+    crate::cases::cases(3000).quickcheck(changed as fn(Vec<(usize, u8)>, usize) -> bool);
 }
 
 mod odd;

@@ -14,7 +14,7 @@ struct Verdict {
     next: String,
 }
 
-fn short(target: &str) -> String {
+pub(super) fn short(target: &str) -> String {
     let version = target.split(['?', '&']).find_map(|p| p.strip_prefix("resourceVersion=")).unwrap_or("");
     let kind = match (target.contains("watch=true"), target.contains("sendInitialEvents=true")) {
         (_, true) => "stream",

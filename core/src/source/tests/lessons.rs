@@ -2,7 +2,7 @@
 
 use super::*;
 
-const GONE: &str = r#"{"kind":"Status","status":"Failure","reason":"Expired","code":410,"message":"too old resource version"}"#;
+pub(super) const GONE: &str = r#"{"kind":"Status","status":"Failure","reason":"Expired","code":410,"message":"too old resource version"}"#;
 const TOO_MANY: &str =
     "HTTP/1.1 429 X\r\nContent-Type: text/plain\r\nRetry-After: 1\r\nContent-Length: 4\r\n\r\nbusy";
 const FORBIDDEN: &str =

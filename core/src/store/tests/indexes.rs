@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use alloc::{format, vec};
 
-use quickcheck::{Arbitrary, Gen, QuickCheck};
+use quickcheck::{Arbitrary, Gen};
 
 use super::super::*;
 use crate::object::OwnerReference;
@@ -212,7 +212,7 @@ fn indexes_find_what_a_look_at_every_object_finds() {
         views.iter().for_each(|(view, model)| check(view, model));
         true
     }
-    QuickCheck::new().tests(60).quickcheck(prop as fn(Vec<Op>) -> bool);
+    crate::cases::cases(60).quickcheck(prop as fn(Vec<Op>) -> bool);
 }
 
 fn obj(name: u8, rv: u32, tag: u8) -> Obj {
