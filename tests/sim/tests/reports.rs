@@ -89,15 +89,16 @@ fn processes_that_it_does_not_take_are_left_out() {
 
 #[test]
 fn the_process_that_it_takes_comes_first() {
-    // What the second one misses nobody repairs, since the first one does nothing.
-    let two = |m: Replica| if m.index() < 3 { trusting(m) } else { m };
-    let sim = unseen(two).replica(|m| m);
-    let faults = [0, 1].map(|replica| {
-        let what = What::Blind { replica, lasts: 3 * SECOND };
-        Fault { when: When::Commit(1), what }
-    });
+    // Who has died twice does what nobody may; one fault moved alone is not enough.
+    let sim = Sim::new()
+        .replicas(3, |m| if m.restarts() > 1 { trusting(m) } else { m })
+        .given(|c| c.put(&map("a", "one")))
+        .only_writes(|_| false);
+    let faults = [100, 5_000].map(|n| at(n, What::Crash { replica: 2, down: SECOND, silent: false }));
     let failure = sim.run_with(1, &faults).unwrap_err();
-    assert_eq!((failure.replicas, failure.faults.len()), (1, 1), "{failure}");
+    assert_eq!((failure.violation.oracle, failure.replicas), ("only writes", 1), "{failure}");
+    let first = |f: &Fault| matches!(f.what, What::Crash { replica: 0, .. });
+    assert!(failure.faults.len() == 2 && failure.faults.iter().all(first), "{failure}");
 }
 
 #[test]
