@@ -370,7 +370,7 @@ impl World {
                 self.base.net.led[replica] = Some(server);
                 self.base.at(end(lasts), Event::Heal(n));
             }
-            What::Answer { ill, verb, replica, skip, times } => {
+            What::Answer { ill, verb, replica, skip, times } if times > 0 => {
                 self.servers.sick.push(Sickness { ill, verb, replica, skip, times });
             }
             What::Trigger { replica }

@@ -120,6 +120,16 @@ fn ill_answers() {
 }
 
 #[test]
+fn one_that_meets_no_requests_does_nothing() {
+    let (sim, plain) = (cluster(), cluster().traced(3, &[]));
+    let none = What::Answer { ill: Ill::Error, verb: None, replica: None, skip: 0, times: 0 };
+    let report = sim.clone().faults_for(secs(0)).traced(3, &[Fault { when: at(0), what: none }]);
+    assert_eq!((report.requests, report.runs), (plain.requests, plain.runs));
+    let hears_ill = |e: &steersman_sim::Entry| e.text.contains("500");
+    assert!(!report.trace.entries.iter().any(hears_ill), "{}", report.trace);
+}
+
+#[test]
 fn a_list_of_faults_is_text_and_back() {
     let sim = cluster();
     let mut kinds = BTreeSet::new();
