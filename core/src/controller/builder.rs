@@ -184,7 +184,9 @@ impl<K> Builder<K> {
     /// of this controller have shown that, so no run takes a view from before its own writes for the truth. This is how
     /// long it waits for them at most; 30 s if not said, zero for not at all.
     ///
-    /// Watches with selectors are waited for only if they know the object: the others may never show it.
+    /// Watches with selectors are waited for only if they know the object: the others may never show it. What a reconcile made
+    /// and somebody removed while such a watch was broken stays unnoticed, as in every other runtime; who must know looks
+    /// again with [`Action::requeue`](super::Action::requeue).
     #[must_use]
     pub fn catch_up(mut self, limit: Duration) -> Self {
         self.config = self.config.catch_up(limit);

@@ -14,7 +14,7 @@ use steersman_sim::{Fault, Ill, Kind, Moment, Replica, Sim, What, When};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// A Secret that is deleted while nobody looks is not made again, unless one looks again (see `known_limits.rs`).
+/// A Secret that is deleted while nobody looks is not made again by a `trusting` controller.
 fn unseen(program: fn(Replica) -> Replica) -> Sim {
     Sim::new()
         .replica(program)

@@ -87,9 +87,9 @@ fn commands_say_which_test() {
             "cargo test --release -p steersman-sim --lib -- --exact a::it --nocapture",
         ),
         (
-            "/t/fast/deps/known_limits-0a",
+            "/t/fast/deps/read_your_writes-0a",
             "it",
-            "cargo test --profile fast -p steersman-sim --test known_limits -- --exact it --nocapture",
+            "cargo test --profile fast -p steersman-sim --test read_your_writes -- --exact it --nocapture",
         ),
         ("/t/debug/examples/mirror", "main", "cargo run -p steersman-sim --example mirror -- 1000"),
         ("/tmp/rustdoctest1/rust_out", "main", "cargo test -p steersman-sim --doc"),

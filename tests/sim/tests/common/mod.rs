@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use steersman_core::api::kinds::{ByteString, ConfigMap, Secret};
 use steersman_core::api::{Api, DeleteParams, Patch, PatchParams};
+use steersman_core::controller::{Builder, WatchSpec};
 use steersman_core::object::ObjectMeta;
 use steersman_mirror::plan::{MIRROR, MIRROR_OF};
 use steersman_mirror::{Mirror, plan};
@@ -16,6 +17,14 @@ use steersman_sim::{Cluster, Replica, Sim};
 /// The program under test, in the pure form.
 pub(crate) fn program(m: Replica) -> Replica {
     m.controller(plan::controller(None).run(Arc::new(Mirror)))
+}
+
+/// The same with a selector on its watch of the Secrets. Such a watch need not show what was written, so the controller does
+/// not miss it: what comes and goes while the watch is broken is missed for ever.
+pub(crate) fn trusting(m: Replica) -> Replica {
+    let secrets = WatchSpec::from(Api::<Secret>::all()).labels(MIRROR_OF);
+    let controller = Builder::new(Api::<ConfigMap>::all()).named("configmap-mirror").owns(secrets);
+    m.controller(controller.run(Arc::new(Mirror)))
 }
 
 pub(crate) fn map(name: &str, text: &str) -> ConfigMap {
