@@ -131,7 +131,7 @@ fn write_page(
 <span><i style="background:var(--object)"></i>object: pale while it exists, a dot for each version</span></div>
 <div class="log" id="log"></div>
 <noscript><p>The lanes need a script, which this browser does not run; the text below does not.</p></noscript>
-<details><summary>the same as text</summary><pre>"#,
+<details><summary>what matters most, as text</summary><pre>"#,
     );
     write!(
         page,
