@@ -32,8 +32,12 @@ fn one_seed_is_one_run_to_the_byte() {
 }
 
 #[test]
-fn three_hundred_seeds_of_faults() {
+fn alone_through_seeds_of_faults() {
     sim(program).check(0..150);
+}
+
+#[test]
+fn two_through_seeds_of_faults() {
     sim(program).replica(program).follower(Duration::from_millis(1)..Duration::from_secs(2)).check(150..300);
 }
 
