@@ -69,7 +69,7 @@ fn networks() {
     shows(&trace, &["replica 0", "connection reset by peer"]);
     let (_, trace) = one(at(1_500), What::Cut { replica: 0, which: 0, after: 5 });
     shows(&trace, &["fault 0", "Failed"]);
-    let (_, trace) = one(at(1_500), What::HalfOpen { replica: 0, which: 0 });
+    let (_, trace) = one(at(1_500), What::HalfOpen { replica: 0, which: 1 });
     shows(&trace, &["fault 0", "Failed"]);
     let (_, trace) = one(at(500), What::Partition { replica: 0, server: 0, lasts: secs(20) });
     assert!(
