@@ -2,10 +2,12 @@
 
 use core::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::rng::Rng;
 
 /// How pauses grow.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Policy {
     /// The first pause.
     pub base: Duration,

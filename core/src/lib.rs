@@ -44,5 +44,9 @@ pub mod manager;
 #[path = "../tests/cases/mod.rs"]
 mod cases;
 
+// Above all floors: it looks at machines from outside.
+#[cfg(feature = "record")]
+pub mod record;
+
 #[cfg(feature = "tls")]
 pub mod tls;

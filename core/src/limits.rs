@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// Longest response head. hyper stops near 400 KiB, Go at 1 MiB for servers; no API server sends more than a few KiB.
 pub const HEAD_BYTES: usize = 64 * 1024;
 /// Most header lines of a response.
@@ -55,7 +57,8 @@ pub const STATUS_EVERY: Duration = Duration::from_millis(100);
 /// config.limits = WireLimits { body_bytes: 1 << 20, ..WireLimits::DEFAULT };
 /// assert_eq!(Endpoint::new(&config).limits.body_bytes, 1 << 20);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct WireLimits {
     /// Longest head of an answer, in bytes; the trailers of a chunked body as well.
     pub head_bytes: usize,
@@ -100,6 +103,13 @@ impl Default for WireLimits {
         Self::DEFAULT
     }
 }
+
+/// Bytes of one segment of a recording. About an hour of a watch with ten events of 2 KiB a second is eight of them.
+pub const RECORDING_SEGMENT: u64 = 8 * 1024 * 1024;
+/// Segments that a recording of one machine has at most.
+pub const RECORDING_SEGMENTS: u64 = 8;
+/// Longest record. The first list of a controller is one: all its objects in one delta.
+pub const RECORD_BYTES: usize = 64 * 1024 * 1024;
 
 /// TCP and TLS together. client-go: 30 s to dial, 10 s for TLS.
 pub const CONNECT: Duration = Duration::from_secs(30);

@@ -89,6 +89,13 @@ impl<R> Request<R> {
         }
     }
 
+    /// A request as it was recorded.
+    #[cfg(feature = "record")]
+    pub(crate) fn with_misuse(mut self, misuse: Option<String>) -> Self {
+        self.misuse = misuse;
+        self
+    }
+
     /// The same request, with the answer left as bytes.
     #[must_use]
     pub fn into_raw(self) -> Request<Raw> {

@@ -9,8 +9,13 @@ use core::time::Duration;
 use crate::config::{Bearer, Config, FileError, Scheme, Secret};
 use crate::time::Time;
 
+#[cfg(feature = "record")]
+mod form;
 #[cfg(test)]
 mod tests;
+
+#[cfg(feature = "record")]
+pub use form::AuthForm;
 
 /// A token that was read from a file is used for this long before the file is read again. client-go: a minute less ten
 /// seconds (`transport/token_source.go`); service account tokens are replaced well before they end.

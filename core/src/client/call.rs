@@ -11,6 +11,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::exchange::{self, Exchange};
 use super::{
     Driven, Effect, Endpoint, Error, ErrorKind, ExchangeError, ExchangeErrorKind, Happening, Outgoing,
@@ -39,7 +41,8 @@ use crate::wire::http::{self, ResponseHead};
 /// | 502, 504, 520 to 527 | if the request is idempotent and the try was short: a proxy has no answer of its server, as after a lost connection |
 /// | 401, and a file holds the token | once, at once, with the file read again |
 /// | a deadline ran out | no: the time is gone |
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct RetryPolicy {
     /// Most repetitions, whatever the reasons. client-go has 10.
     pub max_retries: u32,
@@ -313,6 +316,17 @@ impl<R: Answer> Call<R> {
     #[must_use]
     pub const fn is_done(&self) -> bool {
         matches!(self.state, State::Done)
+    }
+
+    /// What it was made with, but for request and seed.
+    #[cfg(feature = "record")]
+    pub(crate) const fn parts(&self) -> (&Exchange, Timeouts, RetryPolicy, usize) {
+        (&self.exchange, self.timeouts, self.policy, self.body_limit)
+    }
+
+    #[cfg(feature = "record")]
+    pub(crate) const fn exchange_mut(&mut self) -> &mut Exchange {
+        &mut self.exchange
     }
 
     fn error(&self, kind: ErrorKind) -> Error {

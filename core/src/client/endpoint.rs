@@ -2,6 +2,8 @@
 
 use alloc::string::String;
 
+use serde::{Deserialize, Serialize};
+
 use crate::config::Config;
 use crate::limits::WireLimits;
 
@@ -9,7 +11,7 @@ use crate::limits::WireLimits;
 pub const USER_AGENT: &str = concat!("steersman/", env!("CARGO_PKG_VERSION"));
 
 /// What every request to one server shares. Made once for a configuration, then shared by all exchanges.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Endpoint {
     /// The `Host` header.
     pub host_header: String,

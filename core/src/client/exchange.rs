@@ -12,6 +12,8 @@ use core::fmt;
 use core::mem;
 use core::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::redact::redact;
 use super::{Effect, Endpoint, ExchangeError, ExchangeErrorKind as Kind, IDLE_AGE};
 use crate::api::Request;
@@ -31,7 +33,8 @@ use crate::wire::http::{
 const CREDENTIAL: Duration = Duration::from_secs(10);
 
 /// How long each part of an exchange may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Timeouts {
     /// Name resolution, TCP and TLS together.
     pub connect: Duration,
@@ -347,6 +350,12 @@ impl Exchange {
     #[must_use]
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
+    }
+
+    /// Asks for gzip no more.
+    #[cfg(feature = "record")]
+    pub(crate) fn refuse_gzip(&mut self) {
+        Arc::make_mut(&mut self.endpoint).gzip = false;
     }
 
     /// Whether no request is under way.

@@ -3,10 +3,12 @@
 use alloc::string::String;
 use core::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::limits::FILE_BYTES;
 
 /// Why a file could not be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FileError {
     /// It does not exist.
     NotFound,

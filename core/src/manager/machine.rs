@@ -198,6 +198,12 @@ impl Manager {
         }
     }
 
+    /// What it was made with, while nothing has happened: controllers, watches, settings.
+    #[cfg(feature = "record")]
+    pub(crate) fn parts(&self) -> (usize, usize, Config) {
+        (self.controllers.len(), self.sources.len(), self.config)
+    }
+
     /// Where it stands, and since when.
     #[must_use]
     pub const fn phase(&self) -> (ManagerPhase, Time) {

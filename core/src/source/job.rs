@@ -52,6 +52,12 @@ pub struct Decoded {
 }
 
 impl DecodeJob {
+    /// What names it: the request, and when its last bytes came.
+    #[cfg(feature = "record")]
+    pub(crate) const fn name(&self) -> (ReqId, Time) {
+        (self.request, self.received)
+    }
+
     /// How many bytes wait.
     #[must_use]
     pub fn byte_len(&self) -> usize {
@@ -83,5 +89,13 @@ impl DecodeJob {
         let mut pieces = Vec::with_capacity(self.run.len());
         parts.into_iter().for_each(|mut part| pieces.append(&mut part));
         Decoded { request: self.request, received: self.received, pieces }
+    }
+}
+
+#[cfg(feature = "record")]
+impl Decoded {
+    /// The name of the job whose answer it is.
+    pub(crate) const fn name(&self) -> (ReqId, Time) {
+        (self.request, self.received)
     }
 }

@@ -9,6 +9,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::mem;
 
+use serde::{Deserialize, Serialize};
+
 use super::job::{DecodeJob, Decoded, Piece};
 use super::reading::{self, Decoding, Reading};
 use super::status::SourceStatus;
@@ -30,7 +32,8 @@ use crate::wire::http::{RequestHead, retry_after};
 use crate::wire::run::Run;
 
 /// Settings of a source.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Options {
     /// Of the watcher.
     pub watcher: watcher::Config,
@@ -39,7 +42,9 @@ pub struct Options {
     /// From this many bytes on a run of frames or items goes out as a [`DecodeJob`]; below, and with `None`, it is
     /// decoded in place. Handing it over costs a copy, so it pays only with another core to do it.
     pub decode_job: Option<usize>,
-    /// What its objects can be found by. A manager adds what its controllers ask for.
+    /// What its objects can be found by. A manager adds what its controllers ask for. They are functions, so a recording does
+    /// without them.
+    #[serde(skip)]
     pub indexes: Indexes,
 }
 
@@ -193,6 +198,17 @@ impl Source {
     #[must_use]
     pub fn snapshot(&self) -> Snapshot<Object> {
         self.store.snapshot()
+    }
+
+    /// What it was made with, but for the seed.
+    #[cfg(feature = "record")]
+    pub(crate) const fn parts(&self) -> (&WatchSpec, &Options, &Exchange) {
+        (&self.watch, &self.options, &self.exchange)
+    }
+
+    #[cfg(feature = "record")]
+    pub(crate) const fn exchange_mut(&mut self) -> &mut Exchange {
+        &mut self.exchange
     }
 
     fn request(&self, ask: &Ask) -> Outgoing {

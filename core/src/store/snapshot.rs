@@ -166,6 +166,24 @@ impl<T> Snapshot<T> {
         self.synced
     }
 
+    /// The view after these changes, without indexes.
+    #[cfg(feature = "record")]
+    pub(crate) fn after(&self, changes: &[super::Change<T>], resource_version: &str, synced: bool) -> Self
+    where
+        T: Resource,
+    {
+        let mut rows = self.rows.clone();
+        for change in changes {
+            match change {
+                super::Change::Added { new, .. } | super::Change::Updated { new, .. } => {
+                    rows.insert(new.key(), new.clone());
+                }
+                super::Change::Deleted { old, .. } => drop(rows.remove(&old.key())),
+            }
+        }
+        Self { rows, entries: Arc::default(), resource_version: resource_version.into(), synced }
+    }
+
     /// The objects, and what the indexes have found.
     pub(super) const fn parts_mut(&mut self) -> (&mut Chunks<Key, T>, &mut Arc<Vec<Entries>>) {
         (&mut self.rows, &mut self.entries)

@@ -2,11 +2,13 @@
 
 use core::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::backoff::Policy;
 use crate::limits;
 
 /// How fresh the first state must be.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FirstState {
     /// The most recent one (a quorum read): it is never older than what this process or another one saw before.
     #[default]
@@ -17,7 +19,8 @@ pub enum FirstState {
 }
 
 /// Settings of a [`Watcher`](super::Watcher). Times that make no sense (zero, absurdly long) are clamped.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Config {
     /// How fresh the first state must be.
     pub first: FirstState,

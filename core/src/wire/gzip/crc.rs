@@ -29,7 +29,7 @@ const fn tables() -> [[u32; 256]; 8] {
 }
 
 /// The checksum of what `crc` is the checksum of, followed by `bytes`.
-pub(super) fn crc32(crc: u32, bytes: &[u8]) -> u32 {
+pub(crate) fn crc32(crc: u32, bytes: &[u8]) -> u32 {
     let mut crc = !crc;
     let (eights, rest) = bytes.as_chunks::<8>();
     for eight in eights {

@@ -4,7 +4,7 @@
 //! the bytes that have come is given out at once, never held back for more. Any number of members make one body, and
 //! zeros may follow the last.
 
-mod crc;
+pub(crate) mod crc;
 
 use alloc::boxed::Box;
 use alloc::vec;

@@ -1,0 +1,211 @@
+//! Masks strings in JSON as it comes by, in place.
+
+use alloc::vec::Vec;
+
+/// What stands for each byte of a masked string: a letter of base64.
+pub(super) const MASK: u8 = b'A';
+/// Below this depth nothing is told apart any more, and every string is masked.
+const DEPTH: usize = 256;
+/// Longer names are none of ours.
+const NAME: usize = 64;
+/// Repeats the whole object.
+const LAST_APPLIED: &[u8] = b"kubectl.kubernetes.io/last-applied-configuration";
+
+/// Walks over JSON values in a row, cut anywhere, and masks the strings below certain members of objects.
+///
+/// It never fails. Over what is no JSON it may lose its way; a line end inside a string, which JSON does not have and which
+/// ends a frame that was cut off, sets it right.
+#[derive(Debug)]
+pub(super) struct Masker {
+    members: Vec<Vec<u8>>,
+    stack: Vec<Level>,
+    /// Levels below the stack.
+    deep: usize,
+    /// Inside of a string.
+    string: Option<Text>,
+    name: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Level {
+    object: bool,
+    place: Place,
+    /// The next string is the name of a member.
+    at_name: bool,
+    /// What the value after the name is.
+    value: Place,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Plain,
+    Masked,
+    Metadata,
+    /// Members are names that people chose.
+    Labels,
+    Annotations,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Text {
+    name: bool,
+    masked: bool,
+    escaped: bool,
+}
+
+impl Masker {
+    pub(super) fn new<'a>(members: impl Iterator<Item = &'a str>) -> Self {
+        Self {
+            members: members.map(|m| m.as_bytes().to_vec()).collect(),
+            stack: Vec::new(),
+            deep: 0,
+            string: None,
+            name: Vec::new(),
+        }
+    }
+
+    /// Masks the next bytes.
+    pub(super) fn mask(&mut self, bytes: &mut [u8]) {
+        for byte in bytes {
+            match self.string {
+                Some(text) => self.in_string(byte, text),
+                None => self.between(*byte),
+            }
+        }
+    }
+
+    fn in_string(&mut self, byte: &mut u8, text: Text) {
+        match *byte {
+            b'\n' => {
+                self.stack.clear();
+                self.deep = 0;
+                self.string = None;
+                return;
+            }
+            b'"' if !text.escaped => {
+                self.string = None;
+                if text.name {
+                    self.named();
+                }
+                return;
+            }
+            _ => {}
+        }
+        self.string = Some(Text { escaped: *byte == b'\\' && !text.escaped, ..text });
+        if text.name {
+            if self.name.len() < NAME {
+                self.name.push(*byte);
+            }
+        } else if text.masked && *byte != b'=' && *byte >= b' ' {
+            // Padding stays, or the length in base64 would be another one; control characters stay the errors they are.
+            *byte = MASK;
+        }
+    }
+
+    fn between(&mut self, byte: u8) {
+        match byte {
+            b'"' => {
+                let masked = self.deep > 0 || self.value() == Place::Masked;
+                let name = self.deep == 0 && self.stack.last().is_some_and(|top| top.object && top.at_name);
+                self.name.clear();
+                self.string = Some(Text { name, masked, escaped: false });
+            }
+            b'{' | b'[' if self.stack.len() == DEPTH => self.deep += 1,
+            b'{' | b'[' => {
+                let place = self.value();
+                let object = byte == b'{';
+                self.stack.push(Level { object, place, at_name: object, value: place });
+            }
+            b'}' | b']' if self.deep > 0 => self.deep -= 1,
+            b'}' | b']' => drop(self.stack.pop()),
+            b',' | b':' if self.deep == 0 => {
+                if let Some(top) = self.stack.last_mut() {
+                    top.at_name = byte == b',' && top.object;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What the value is that begins here.
+    fn value(&self) -> Place {
+        self.stack.last().map_or(Place::Plain, |top| top.value)
+    }
+
+    /// A name has come.
+    fn named(&mut self) {
+        let Self { stack, name, members, .. } = self;
+        let Some(top) = stack.last_mut() else { return };
+        let known = members.iter().any(|m| m == name);
+        top.value = match (top.place, &**name) {
+            (Place::Masked, _) => Place::Masked,
+            (Place::Annotations, LAST_APPLIED) => Place::Masked,
+            (Place::Labels | Place::Annotations, _) => Place::Plain,
+            _ if known => Place::Masked,
+            (Place::Metadata, b"labels") => Place::Labels,
+            (Place::Metadata, b"annotations") => Place::Annotations,
+            (_, b"metadata") => Place::Metadata,
+            _ => Place::Plain,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::string::String;
+
+    use super::*;
+
+    fn masked(json: &str) -> String {
+        let whole = cut(json, usize::MAX);
+        assert_eq!(cut(json, 1), whole, "byte by byte");
+        whole
+    }
+
+    fn cut(json: &str, size: usize) -> String {
+        let mut bytes = json.as_bytes().to_vec();
+        let mut masker = Masker::new(["data", "stringData"].into_iter());
+        bytes.chunks_mut(size).for_each(|piece| masker.mask(piece));
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn strings_below_the_members_are_masked_wherever_the_object_is() {
+        let object = r#"{"kind":"Secret","data":{"k":"aHVudGVyMg==","data":"eA=="},"type":"Opaque"}"#;
+        let hidden = r#"{"kind":"Secret","data":{"k":"AAAAAAAAAA==","data":"AA=="},"type":"Opaque"}"#;
+        assert_eq!(masked(object), hidden);
+        for around in [r#"{"type":"ADDED","object":X}"#, r#"{"items":[X,X]}"#, "X\nX\n", " [ X ]"] {
+            assert_eq!(masked(&around.replace('X', object)), around.replace('X', hidden), "{around}");
+        }
+    }
+
+    #[test]
+    fn escapes_keep_their_length() {
+        assert_eq!(
+            masked(r#"{"stringData":{"a\"b":"x\"y\\","c":["\u00e9é"]},"z":"q"}"#),
+            r#"{"stringData":{"a\"b":"AAAAAA","c":["AAAAAAAA"]},"z":"q"}"#
+        );
+    }
+
+    #[test]
+    fn metadata_stays_but_for_what_repeats_the_object() {
+        let json = r#"{"metadata":{"name":"data","labels":{"data":"x"},"annotations":{"data":"x","kubectl.kubernetes.io/last-applied-configuration":"{\"data\"}"}},"data":{"k":"v"}}"#;
+        let want = r#"{"metadata":{"name":"data","labels":{"data":"x"},"annotations":{"data":"x","kubectl.kubernetes.io/last-applied-configuration":"AAAAAAAAAA"}},"data":{"k":"A"}}"#;
+        assert_eq!(masked(json), want);
+    }
+
+    #[test]
+    fn after_a_frame_that_was_cut_off_the_next_one_is_masked() {
+        let frame = r#"{"type":"ADDED","object":{"metadata":{"labels":{"a":"b"}},"data":{"k":"hunter2"}}}"#;
+        for cut in 0..frame.len() {
+            let json = alloc::format!("{}\n{frame}\n", &frame[..cut]);
+            assert!(!masked(&json).contains("hunter2"), "cut at {cut}: {}", masked(&json));
+        }
+    }
+
+    #[test]
+    fn too_deep_is_masked_whole() {
+        let json = alloc::format!("{}\"secret\"", "[".repeat(DEPTH + 1));
+        assert!(masked(&json).ends_with("\"AAAAAA\""));
+    }
+}

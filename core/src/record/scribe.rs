@@ -1,0 +1,316 @@
+//! Who writes down: one for each kind of machine.
+
+use alloc::borrow::ToOwned as _;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Display;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::form::{Changed, ControllerTold, Data, Told};
+use super::redact::{self, Redaction, Rules};
+use super::text;
+use super::wire::{self, Responses};
+use crate::api::Answer;
+use crate::client::{Call, CallInput, CallOutput, Effect, ErrorKind};
+use crate::config::FileError;
+use crate::controller::{self, Config, Controller};
+use crate::machine::Machine;
+use crate::manager::{self, Manager};
+use crate::net::{ConnId, NetEvent};
+use crate::object::Object;
+use crate::source::{self, Source};
+use crate::store::{Change, Delta};
+use crate::watcher::Notice;
+use crate::wire::http::HttpLimits;
+
+/// Makes owned values of inputs, and lines of outputs, both without secrets.
+pub trait Scribe<M: Machine> {
+    /// An input.
+    type Told: Serialize + DeserializeOwned + Display;
+
+    /// What `input` tells.
+    ///
+    /// # Errors
+    /// Why it cannot be recorded, nor anything after it.
+    fn told(&mut self, input: &M::Input<'_>) -> Result<Self::Told, String>;
+
+    /// One line about an output: equal if and only if the decision is.
+    fn said(&mut self, output: &M::Output) -> String;
+}
+
+/// A machine that can be recorded.
+pub trait Recordable: Machine + Sized {
+    /// Who does it.
+    type Scribe: Scribe<Self>;
+}
+
+impl Recordable for Source {
+    type Scribe = Net;
+}
+
+impl<R: Answer> Recordable for Call<R> {
+    type Scribe = Net;
+}
+
+impl Recordable for Controller<Object> {
+    type Scribe = Objects;
+}
+
+impl Recordable for Manager {
+    type Scribe = Words;
+}
+
+/// Of machines that work over connections.
+#[derive(Debug)]
+pub struct Net {
+    responses: Responses,
+}
+
+impl Net {
+    pub(super) fn of_source(source: &Source, redaction: &Redaction) -> Self {
+        let (watch, _, exchange) = source.parts();
+        Self {
+            responses: Responses::new(
+                HttpLimits::from(&exchange.endpoint().limits),
+                redaction.of(&watch.resource),
+            ),
+        }
+    }
+
+    pub(super) fn of_call<R: Answer>(call: &Call<R>, redaction: &Redaction) -> Self {
+        let (exchange, ..) = call.parts();
+        let rules = redaction.of_path(&call.request().path_and_query);
+        Self { responses: Responses::new(HttpLimits::from(&exchange.endpoint().limits), rules) }
+    }
+
+    /// Whether bodies are masked.
+    pub(super) const fn masks(&self) -> bool {
+        self.responses.rules().is_some()
+    }
+
+    fn net(&mut self, conn: ConnId, event: &NetEvent<'_>) -> Result<Told, String> {
+        Ok(match event {
+            NetEvent::Connected { reused } => Told::Connected { conn, reused: *reused },
+            NetEvent::ConnectFailed(e) => Told::ConnectFailed { conn, error: (*e).clone() },
+            NetEvent::Received(bytes) => match self.responses.received(bytes) {
+                Ok(bytes) => Told::Received { conn, bytes: Data(bytes) },
+                Err(wire::Compressed) => {
+                    return Err("the server compressed, unasked, what has to be masked".to_owned());
+                }
+            },
+            NetEvent::Eof => Told::Eof { conn },
+            NetEvent::Broken(e) => Told::Broken { conn, error: (*e).clone() },
+        })
+    }
+
+    /// The only files that these machines read hold tokens.
+    fn file(path: &str, result: &Result<&[u8], &FileError>) -> Told {
+        let result = match result {
+            Ok(bytes) => Ok(Data(redact::token_file(bytes))),
+            Err(e) => Err((*e).clone()),
+        };
+        Told::File { path: path.to_owned(), result }
+    }
+
+    fn effect(&mut self, effect: &Effect) -> String {
+        match effect {
+            Effect::Connect { conn, may_reuse } => {
+                format!("connect {}{}", conn.0, if *may_reuse { ", or one from the pool" } else { "" })
+            }
+            Effect::Write { conn, bytes } => {
+                self.responses.expect(&bytes.0);
+                format!("write {}: {}", conn.0, wire::request(&bytes.0, self.responses.rules()))
+            }
+            Effect::Close { conn } => format!("close {}", conn.0),
+            Effect::Release { conn } => format!("release {}", conn.0),
+            Effect::ReadFile { path } => format!("read file {path}"),
+        }
+    }
+}
+
+impl Scribe<Source> for Net {
+    type Told = Told;
+
+    fn told(&mut self, input: &source::Input<'_>) -> Result<Told, String> {
+        use source::Input as I;
+        Ok(match input {
+            I::Start => Told::Start,
+            I::Stop => Told::Stop,
+            I::Net { conn, event } => return self.net(*conn, event),
+            I::File { path, result } => Self::file(path, result),
+            I::Decoded(decoded) => {
+                let (request, received) = decoded.name();
+                Told::Decoded { request, received }
+            }
+            I::Deadline => Told::Deadline,
+        })
+    }
+
+    fn said(&mut self, output: &source::Output) -> String {
+        use source::Output as O;
+        match output {
+            O::Effect(effect) => self.effect(effect),
+            O::Decode(job) => format!("decode {} bytes", job.byte_len()),
+            O::Delta(delta) => text::delta(delta),
+            // Its error may quote bytes that have to be masked.
+            O::Notice(Notice::Quarantined(bad)) if self.masks() => {
+                format!("notice Quarantined({:?} @{})", bad.key, bad.resource_version)
+            }
+            O::Notice(notice) => format!("notice {notice:?}"),
+            O::Synced => "synced".to_owned(),
+            O::Stopped => "stopped".to_owned(),
+        }
+    }
+}
+
+impl<R: Answer> Scribe<Call<R>> for Net {
+    type Told = Told;
+
+    fn told(&mut self, input: &CallInput<'_>) -> Result<Told, String> {
+        use CallInput as I;
+        Ok(match input {
+            I::Start => Told::Start,
+            I::Abort => Told::Stop,
+            I::Net { conn, event } => return self.net(*conn, event),
+            I::File { path, result } => Self::file(path, result),
+            I::Deadline => Told::Deadline,
+        })
+    }
+
+    fn said(&mut self, output: &CallOutput<R>) -> String {
+        use CallOutput as O;
+        match output {
+            O::Effect(effect) => self.effect(effect),
+            O::Retrying { error, delay } => format!("again in {delay:?}: {error}"),
+            // What the answer is read into is the caller's; a replay has the bytes only.
+            O::Done(Ok(_)) => "done: answered".to_owned(),
+            O::Wrote(write) => format!("wrote {write}"),
+            O::Done(Err(e)) => match e.kind() {
+                ErrorKind::Api(_) | ErrorKind::Decode(_) => "done: answered".to_owned(),
+                _ => format!("done: {e}"),
+            },
+        }
+    }
+}
+
+/// Of controllers.
+#[derive(Debug)]
+pub struct Objects {
+    /// By source: what to mask, and how many objects the view had.
+    sources: Vec<(Option<Rules>, usize)>,
+}
+
+impl Objects {
+    pub(super) fn new(config: &Config<Object>, redaction: &Redaction) -> Self {
+        Self { sources: config.sources.iter().map(|s| (redaction.of(&s.watch.resource), 0)).collect() }
+    }
+
+    fn delta(&mut self, source: controller::SourceId, delta: &Delta<Object>) -> ControllerTold {
+        let mut unknown = (None, 0);
+        let (rules, objects) = self.sources.get_mut(source.index()).unwrap_or(&mut unknown);
+        let rules = rules.as_ref();
+        let json = |object: &Object| match rules {
+            Some(rules) => rules.object(object.json()),
+            None => object.json().to_owned(),
+        };
+        let changes: Vec<_> = delta
+            .changes
+            .iter()
+            .map(|change| match change {
+                Change::Added { new, initial } => {
+                    *objects += 1;
+                    Changed::Added { object: json(new), initial: *initial }
+                }
+                Change::Updated { new, relisted, .. } => {
+                    Changed::Updated { object: json(new), relisted: *relisted }
+                }
+                Change::Deleted { old, final_unknown } => {
+                    *objects = objects.saturating_sub(1);
+                    Changed::Deleted { object: json(old), final_unknown: *final_unknown }
+                }
+            })
+            .collect();
+        // Whoever began to listen late has a view that no changes explain.
+        let whole = (*objects != delta.view.len()).then(|| delta.view.values().map(json).collect());
+        *objects = delta.view.len();
+        ControllerTold::Delta {
+            source,
+            changes,
+            whole,
+            view: (delta.view.resource_version().to_owned(), delta.view.is_synced()),
+            synced: delta.synced,
+            resource_version: (*delta.resource_version).to_owned(),
+            received: delta.received,
+        }
+    }
+}
+
+impl Scribe<Controller<Object>> for Objects {
+    type Told = ControllerTold;
+
+    fn told(&mut self, input: &controller::Input<Object>) -> Result<ControllerTold, String> {
+        use controller::Input as I;
+        Ok(match input {
+            I::Start => ControllerTold::Start,
+            I::Delta { source, delta } => self.delta(*source, delta),
+            I::Trigger { key, priority } => ControllerTold::Trigger { key: key.clone(), priority: *priority },
+            I::Wrote { id, write } => ControllerTold::Wrote { id: *id, write: write.clone() },
+            I::Done { id, outcome, started } => {
+                ControllerTold::Done { id: *id, outcome: outcome.clone(), started: *started }
+            }
+            I::Stop { grace } => ControllerTold::Stop { grace: *grace },
+            I::Deadline => ControllerTold::Deadline,
+        })
+    }
+
+    fn said(&mut self, output: &controller::Output<Object>) -> String {
+        use controller::Output as O;
+        match output {
+            O::Run(run) => {
+                let views: Vec<_> = run.views.iter().map(|v| v.len()).collect();
+                format!(
+                    "run {}: {}, attempt {}, priority {}, since {:?}, views of {views:?} objects",
+                    run.id,
+                    text::object(&run.object),
+                    run.attempt,
+                    run.priority.0,
+                    run.since
+                )
+            }
+            O::Abandon(id) => format!("abandon run {id}"),
+            O::Ready => "ready".to_owned(),
+            O::Stopped { unfinished } => format!("stopped, {unfinished} unfinished"),
+            O::Notice(notice) => format!("notice {notice:?}"),
+        }
+    }
+}
+
+/// Of machines whose words are values already.
+#[derive(Debug)]
+pub struct Words;
+
+impl Scribe<Manager> for Words {
+    type Told = ManagerTold;
+
+    fn told(&mut self, input: &manager::Input) -> Result<ManagerTold, String> {
+        Ok(ManagerTold(*input))
+    }
+
+    fn said(&mut self, output: &manager::Output) -> String {
+        format!("{output:?}")
+    }
+}
+
+/// What a manager was told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct ManagerTold(pub manager::Input);
+
+impl Display for ManagerTold {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{:?}", self.0)
+    }
+}
