@@ -13,6 +13,7 @@ use steersman_core::limits::STATUS_EVERY;
 use steersman_core::machine::{Machine, Outputs};
 use steersman_core::manager::{self, ControllerId, Line};
 use steersman_core::object::Object;
+use steersman_core::record::{Recorded, Recorder};
 use tracing::Instrument;
 
 use crate::clock::Clock;
@@ -31,6 +32,7 @@ pub(crate) struct ControllerLoop {
     pub(crate) spawner: Spawner,
     pub(crate) clock: Clock,
     pub(crate) seed: u64,
+    pub(crate) recorder: Option<Arc<dyn Recorder>>,
     pub(crate) inbox: Receiver<Input<Object>>,
     pub(crate) sender: Sender<Input<Object>>,
     pub(crate) shared: Shared,
@@ -63,7 +65,8 @@ async fn until_given_up(interrupt: &Interrupt, run: impl Future<Output = Outcome
 impl ControllerLoop {
     pub(crate) async fn run(self) {
         let name = self.config.name.clone();
-        let mut controller = Controller::new(self.config.clone(), self.seed);
+        let controller = Controller::new(self.config.clone(), self.seed);
+        let mut controller = Recorded::controller(controller, self.seed, self.recorder.as_deref());
         let mut running: BTreeMap<ReconcileId, Ending> = BTreeMap::new();
         let mut out = Outputs::new();
         let mut input = Input::Start;

@@ -15,6 +15,7 @@ use steersman_core::manager::{
 };
 use steersman_core::object::{Key, Object};
 use steersman_core::queue::Priority;
+use steersman_core::record::{Recorded, Recorder};
 use steersman_core::rng::Rng;
 use steersman_core::source::{Options, Source};
 use steersman_signals::Caught;
@@ -52,6 +53,7 @@ pub struct Manager {
     spawner: Spawner,
     config: manager::Config,
     sources: Options,
+    recorder: Option<Arc<dyn Recorder>>,
     controllers: Vec<(Config<Object>, Dynamic)>,
 }
 
@@ -64,6 +66,7 @@ impl Manager {
             spawner,
             config: manager::Config::default(),
             sources: Options::default(),
+            recorder: None,
             controllers: Vec::new(),
         }
     }
@@ -92,6 +95,16 @@ impl Manager {
     #[must_use]
     pub fn sources(mut self, options: Options) -> Self {
         self.sources = options;
+        self
+    }
+
+    /// Records every machine: the watches, the controllers, the requests of their reconciles, and the manager itself. What is
+    /// recorded, and what is not, tells [`steersman_core::record`]. `steersman_record::Directory` writes it into files, which
+    /// `steersman-replay` reads.
+    #[must_use]
+    pub fn record<R: Recorder + Clone + 'static>(mut self, recorder: &R) -> Self {
+        self.client = self.client.record(recorder);
+        self.recorder = Some(Arc::new(recorder.clone()));
         self
     }
 
@@ -141,7 +154,8 @@ impl Manager {
             interrupts: plan.sources.iter().map(|_| Interrupt::default()).collect(),
             rng: Rng::new(seed()),
             shared: shared.clone(),
-            machine: manager::Manager::new(&plan, self.config),
+            machine: Recorded::manager(manager::Manager::new(&plan, self.config), self.recorder.as_deref()),
+            recorder: self.recorder,
             plan,
         };
         let names = specs.into_iter().map(|s| s.name).collect();
@@ -196,7 +210,8 @@ struct Loops {
     spawner: Spawner,
     options: Vec<Options>,
     plan: WatchPlan,
-    machine: manager::Manager,
+    machine: Recorded<manager::Manager>,
+    recorder: Option<Arc<dyn Recorder>>,
     /// Taken when they start.
     controllers: Vec<Option<Waiting>>,
     inputs: Vec<Sender<controller::Input<Object>>>,
@@ -250,6 +265,7 @@ impl Loops {
             spawner: self.spawner.clone(),
             clock: self.clock,
             seed: self.rng.next_u64(),
+            recorder: self.recorder.clone(),
             inbox,
             sender: self.inputs[id.0 as usize].clone(),
             shared: self.shared.clone(),
@@ -264,13 +280,16 @@ impl Loops {
             .iter()
             .map(|(c, number)| (self.inputs[c.0 as usize].clone(), *number))
             .collect();
+        let seed = self.rng.next_u64();
         let source = Source::new(
             &planned.spec,
             self.options[id.0 as usize].clone(),
             Arc::clone(&self.client.inner().endpoint),
             self.client.authenticator(),
-            self.rng.next_u64(),
+            seed,
         );
+        let recorded = format!("source {} {}", id.0, planned.spec);
+        let source = Recorded::source(source, seed, &recorded, self.recorder.as_deref());
         let part = Watch {
             id,
             client: self.client.clone(),

@@ -6,6 +6,7 @@ use async_channel::Sender;
 use steersman_core::controller::{self, SourceId};
 use steersman_core::manager::{self, Line, WatchId};
 use steersman_core::object::Object;
+use steersman_core::record::Recorded;
 use steersman_core::source::{DecodeJob, Decoded, Input, Output, Source};
 
 use crate::Client;
@@ -17,7 +18,7 @@ use crate::manager::Shared;
 pub(crate) struct Watch {
     pub(crate) id: WatchId,
     pub(crate) client: Client,
-    pub(crate) source: Source,
+    pub(crate) source: Recorded<Source>,
     pub(crate) subscribers: Vec<(Sender<controller::Input<Object>>, SourceId)>,
     pub(crate) interrupt: Interrupt,
     pub(crate) shared: Shared,

@@ -13,6 +13,7 @@ use steersman_core::client::{Call, CallInput, CallOutput, Endpoint, Error, Error
 use steersman_core::config::{Config, Loader, Options};
 use steersman_core::controller::{Input, ReconcileId};
 use steersman_core::object::Object;
+use steersman_core::record::{Calls, Recorder};
 use steersman_core::time::{Time, UnixMillis};
 use steersman_core::tls::{ConnectError, TlsError};
 
@@ -40,6 +41,7 @@ pub struct Client {
     inner: Arc<Inner>,
     /// Who hears of what this one writes.
     writes: Option<Writes>,
+    calls: Option<Calls>,
 }
 
 pub(crate) struct Inner {
@@ -108,7 +110,15 @@ impl Client {
             config,
             host,
         };
-        Self { inner: Arc::new(inner), writes: None }
+        Self { inner: Arc::new(inner), writes: None, calls: None }
+    }
+
+    /// The same client, connections and credentials, with its requests recorded from now on; a
+    /// [`Manager`](crate::Manager::record) does it for those of its reconciles. What is recorded, and what is not, tells
+    /// [`steersman_core::record`]. What a host sends is not recorded.
+    #[must_use]
+    pub fn record(self, recorder: &dyn Recorder) -> Self {
+        Self { calls: Some(Calls::new(recorder)), ..self }
     }
 
     /// The same, for one run: its controller hears of what it writes.
@@ -136,7 +146,9 @@ impl Client {
             }
             return read_answer(host.send(request.into_raw()), &what, address);
         }
-        let mut call = Call::new(Arc::clone(&self.inner.endpoint), self.authenticator(), request, seed());
+        let seed = seed();
+        let call = Call::new(Arc::clone(&self.inner.endpoint), self.authenticator(), request, seed);
+        let mut call = Calls::call(self.calls.as_ref(), call, seed);
         let result = self.driver(None).drive(
             &mut call,
             CallInput::Start,

@@ -11,6 +11,7 @@ use steersman_core::limits::STATUS_EVERY;
 use steersman_core::machine::{Machine, Outputs};
 use steersman_core::manager::{self, ControllerId, Line};
 use steersman_core::object::Object;
+use steersman_core::record::{Recorded, Recorder};
 
 use crate::clock::Clock;
 use crate::drive::lock;
@@ -27,6 +28,7 @@ pub(crate) struct ControllerLoop {
     pub(crate) client: Client,
     pub(crate) clock: Clock,
     pub(crate) seed: u64,
+    pub(crate) recorder: Option<Arc<dyn Recorder>>,
     pub(crate) inbox: Receiver<Input<Object>>,
     pub(crate) sender: SyncSender<Input<Object>>,
     pub(crate) shared: Shared,
@@ -41,7 +43,8 @@ impl ControllerLoop {
     pub(crate) fn run(self) {
         let name = self.config.name.clone();
         let jobs = self.start_pool();
-        let mut controller = Controller::new(self.config, self.seed);
+        let controller = Controller::new(self.config, self.seed);
+        let mut controller = Recorded::controller(controller, self.seed, self.recorder.as_deref());
         let mut running: BTreeMap<ReconcileId, Abandoned> = BTreeMap::new();
         let mut out = Outputs::new();
         let mut input = Input::Start;

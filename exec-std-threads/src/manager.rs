@@ -15,6 +15,7 @@ use steersman_core::manager::{
 };
 use steersman_core::object::{Key, Object};
 use steersman_core::queue::Priority;
+use steersman_core::record::{Recorded, Recorder};
 use steersman_core::rng::Rng;
 use steersman_core::source::{Options, Source};
 use steersman_signals::Caught;
@@ -54,6 +55,7 @@ pub struct Manager {
     client: Client,
     config: manager::Config,
     sources: Options,
+    recorder: Option<Arc<dyn Recorder>>,
     controllers: Vec<(Config<Object>, Dynamic)>,
 }
 
@@ -65,6 +67,7 @@ impl Manager {
             client,
             config: manager::Config::default(),
             sources: Options::default(),
+            recorder: None,
             controllers: Vec::new(),
         }
     }
@@ -92,6 +95,16 @@ impl Manager {
     #[must_use]
     pub fn sources(mut self, options: Options) -> Self {
         self.sources = options;
+        self
+    }
+
+    /// Records every machine: the watches, the controllers, the requests of their reconciles, and the manager itself. What is
+    /// recorded, and what is not, tells [`steersman_core::record`]. `steersman_record::Directory` writes it into files, which
+    /// `steersman-replay` reads.
+    #[must_use]
+    pub fn record<R: Recorder + Clone + 'static>(mut self, recorder: &R) -> Self {
+        self.client = self.client.record(recorder);
+        self.recorder = Some(Arc::new(recorder.clone()));
         self
     }
 
@@ -142,7 +155,8 @@ impl Manager {
             interrupts: plan.sources.iter().map(|_| Interrupt::default()).collect(),
             rng: Rng::new(seed()),
             shared: shared.clone(),
-            machine: manager::Manager::new(&plan, self.config),
+            machine: Recorded::manager(manager::Manager::new(&plan, self.config), self.recorder.as_deref()),
+            recorder: self.recorder,
             plan,
         };
         let names = specs.into_iter().map(|s| s.name).collect();
@@ -196,7 +210,8 @@ struct Loops {
     clock: Clock,
     options: Vec<Options>,
     plan: WatchPlan,
-    machine: manager::Manager,
+    machine: Recorded<manager::Manager>,
+    recorder: Option<Arc<dyn Recorder>>,
     /// Taken when they start.
     controllers: Vec<Option<Waiting>>,
     inputs: Vec<SyncSender<controller::Input<Object>>>,
@@ -246,6 +261,7 @@ impl Loops {
             client: self.client.clone(),
             clock: self.clock,
             seed: self.rng.next_u64(),
+            recorder: self.recorder.clone(),
             inbox,
             sender: self.inputs[id.0 as usize].clone(),
             shared: self.shared.clone(),
@@ -273,13 +289,16 @@ impl Loops {
             .iter()
             .map(|(c, number)| (self.inputs[c.0 as usize].clone(), *number))
             .collect();
+        let seed = self.rng.next_u64();
         let source = Source::new(
             &planned.spec,
             self.options[id.0 as usize].clone(),
             Arc::clone(&self.client.inner().endpoint),
             self.client.authenticator(),
-            self.rng.next_u64(),
+            seed,
         );
+        let recorded = format!("source {} {}", id.0, planned.spec);
+        let source = Recorded::source(source, seed, &recorded, self.recorder.as_deref());
         let name = format!("watch {}", planned.spec.resource.plural);
         let part = Watch {
             id,

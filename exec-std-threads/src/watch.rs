@@ -7,6 +7,7 @@ use std::thread;
 use steersman_core::controller::{self, SourceId};
 use steersman_core::manager::{self, Line, WatchId};
 use steersman_core::object::Object;
+use steersman_core::record::Recorded;
 use steersman_core::source::{DecodeJob, Decoded, Input, Output, Source};
 
 use crate::Client;
@@ -18,7 +19,7 @@ use crate::manager::Shared;
 pub(crate) struct Watch {
     pub(crate) id: WatchId,
     pub(crate) client: Client,
-    pub(crate) source: Source,
+    pub(crate) source: Recorded<Source>,
     pub(crate) subscribers: Vec<(SyncSender<controller::Input<Object>>, SourceId)>,
     pub(crate) interrupt: Interrupt,
     pub(crate) shared: Shared,
