@@ -9,12 +9,14 @@ use steersman_core::api::{Answer, FromObject, Raw, Request};
 use steersman_core::backoff::Policy;
 use steersman_core::client::Error;
 use steersman_core::config;
-use steersman_core::controller::{Action, Builder, Context, SourceId};
+use steersman_core::controller::plan::Plan;
+use steersman_core::controller::{Action, Builder, Context, Runnable, SourceId};
 use steersman_core::manager::status::ManagerStatus;
 use steersman_core::manager::{self, ExitReason};
 use steersman_core::object::{Key, Object};
 use steersman_core::source::Options;
 use steersman_core::store::Snapshot;
+use steersman_record::Directory;
 
 /// What a scene's reconcile is told besides its object.
 #[derive(Clone, Debug)]
@@ -97,6 +99,12 @@ pub trait Executor: 'static {
         work: Work<K>,
     ) -> Self::Manager;
 
+    /// Adds a controller in the pure form.
+    fn add_plan<K, P: Plan>(manager: Self::Manager, controller: Runnable<K, Arc<P>>) -> Self::Manager;
+
+    /// Records everything.
+    fn record(manager: Self::Manager, recordings: &Directory) -> Self::Manager;
+
     /// Starts all of them.
     ///
     /// # Errors
@@ -163,6 +171,14 @@ impl Executor for Threads {
         }))
     }
 
+    fn add_plan<K, P: Plan>(manager: Self::Manager, controller: Runnable<K, Arc<P>>) -> Self::Manager {
+        manager.controller(controller)
+    }
+
+    fn record(manager: Self::Manager, recordings: &Directory) -> Self::Manager {
+        manager.record(recordings)
+    }
+
     fn start(manager: Self::Manager) -> Result<Self::Handle, String> {
         manager.start().map_err(|e| e.to_string())
     }
@@ -220,6 +236,14 @@ impl Executor for Smol {
             let told = Cx::of(&cx, Self::send);
             async move { smol::unblock(move || work(&object, &told)).await }
         }))
+    }
+
+    fn add_plan<K, P: Plan>(manager: Self::Manager, controller: Runnable<K, Arc<P>>) -> Self::Manager {
+        manager.controller(controller)
+    }
+
+    fn record(manager: Self::Manager, recordings: &Directory) -> Self::Manager {
+        manager.record(recordings)
     }
 
     fn start(manager: Self::Manager) -> Result<Self::Handle, String> {

@@ -7,6 +7,7 @@ pub mod ending;
 pub mod executor;
 pub mod faults;
 pub mod partial;
+pub mod recorded;
 pub mod runs;
 pub mod stage;
 pub mod sync;
