@@ -108,6 +108,8 @@ impl Default for WireLimits {
 pub const RECORDING_SEGMENT: u64 = 8 * 1024 * 1024;
 /// Segments that a recording of one machine has at most.
 pub const RECORDING_SEGMENTS: u64 = 8;
+/// Controllers, or watches, of one manager that is replayed: a file may say any number.
+pub const RECORDED_PARTS: usize = 65_536;
 /// Longest record. The first list of a controller is one: all its objects in one delta.
 pub const RECORD_BYTES: usize = 64 * 1024 * 1024;
 

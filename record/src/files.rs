@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use steersman_core::record::Recording;
@@ -11,6 +12,8 @@ use steersman_core::record::Recording;
 pub(crate) const RUN: &str = "run-";
 /// What the names of segments end with.
 const END: &str = ".rec";
+/// Bytes within which the header of a segment begins.
+const BEGINNING: u64 = 64;
 
 /// A recording's name as part of a file's.
 pub(crate) fn stem(name: &str) -> String {
@@ -60,6 +63,20 @@ pub fn recordings(directory: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(stems.into_iter().map(|stem| directory.join(stem)).collect())
 }
 
+/// One segment. Of what does not begin like one only the beginning: it may be anything, and have no end.
+fn segment(path: &Path) -> io::Result<Vec<u8>> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("not a regular file"));
+    }
+    let mut file = fs::File::open(path)?;
+    let mut bytes = Vec::new();
+    file.by_ref().take(BEGINNING).read_to_end(&mut bytes)?;
+    if bytes.windows(2).any(|pair| pair == b" {") {
+        file.read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
 /// Reads a recording: from the path of any of its segments, or the same without number and ending.
 ///
 /// # Errors
@@ -73,7 +90,7 @@ pub fn read(path: &Path) -> Result<Recording, String> {
     if files.is_empty() {
         files.push(name.to_owned());
     }
-    let segments: Result<Vec<_>, _> = files.iter().map(|file| fs::read(directory.join(file))).collect();
+    let segments: Result<Vec<_>, _> = files.iter().map(|file| segment(&directory.join(file))).collect();
     let segments = segments.map_err(|e| error(&e))?;
     Recording::read(segments.iter().map(Vec::as_slice)).map_err(|e| error(&e))
 }

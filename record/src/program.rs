@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 use std::io::Write;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 
-use steersman_core::controller::Config;
+use steersman_core::controller::{Config, Outcome};
 use steersman_core::object::Object;
 use steersman_core::record::file::{End, Kind, Recording};
 use steersman_core::record::replay::{Comparison, Replay, Replayed};
@@ -13,14 +14,18 @@ use crate::files;
 
 /// What it can do.
 pub const HELP: &str = "\
-usage: steersman-replay [--diff] [--from N] [--until N] FILE
+usage: steersman-replay [--diff] [--from N] [--until N | --step N] FILE
 
-Makes the decisions of a recording again and prints each step: when, what the machine was told, what it said. FILE is any
-segment of a recording; of a directory, its recordings are listed.
+Makes the decisions of a recording again and prints each step: when, what the machine was told, what it said. Where it says
+something else now, `-` is what was recorded and `+` what it says. FILE is any segment of a recording; of a directory, its
+recordings are listed.
 
-  --diff      print only what differs from what was recorded; the exit status is 1 if anything does
+  --diff      print only what differs
   --from N    print from step N on
   --until N   stop after step N and print the state of the machine
+  --step N    the same, and print only step N
+
+Exit status: 0 if each step was as it was recorded (or the recording could only be read), 1 if any was not, 2 for an error.
 ";
 
 #[derive(Debug, Default)]
@@ -45,6 +50,10 @@ fn parse(args: impl IntoIterator<Item = String>) -> Result<Option<Args>, String>
             "--diff" => parsed.diff = true,
             "--from" => parsed.from = number("--from")?,
             "--until" => parsed.until = Some(number("--until")?),
+            "--step" => {
+                parsed.from = number("--step")?;
+                parsed.until = Some(parsed.from);
+            }
             flag if flag.starts_with('-') => return Err(format!("unknown argument {flag}")),
             _ if file.is_none() => file = Some(arg),
             other => return Err(format!("one recording at a time: {other} is a second one")),
@@ -54,8 +63,8 @@ fn parse(args: impl IntoIterator<Item = String>) -> Result<Option<Args>, String>
     Ok(Some(parsed))
 }
 
-/// Runs it with these arguments (without the program's name) and gives its exit status: 0, 1 if `--diff` found something, 2 for
-/// an error, which is written to `errors` in one line.
+/// Runs it with these arguments (without the program's name) and gives its exit status: 0, 1 if something differs, 2 for an
+/// error, which is written to `errors` in one line.
 ///
 /// `controllers` gives the configuration of the controller with a name, if the program has it; without one a controller is
 /// replayed only if it has no functions of its own.
@@ -106,6 +115,9 @@ fn work(
     }
     let recording = files::read(&args.file)?;
     writeln!(out, "{}", about(&recording)).map_err(io)?;
+    if let Some(until) = args.until.filter(|n| !recording.numbered().any(|(number, _)| number == *n)) {
+        return Err(named(&args.file, &format!("there is no step {until}: {}", about(&recording))));
+    }
     let mut replay = match begin(&recording, controllers) {
         Ok(replay) => replay,
         Err(e) if args.diff => return Err(named(&args.file, &e)),
@@ -119,17 +131,25 @@ fn work(
         if args.until.is_some_and(|until| record.0 > until) {
             break;
         }
-        let step = replay.step(record).map_err(|e| named(&args.file, &e))?;
+        let step = match panic::catch_unwind(AssertUnwindSafe(|| replay.step(record))) {
+            Ok(step) => step.map_err(|e| named(&args.file, &e))?,
+            // The machine of the recorded program did not, or nothing would follow.
+            Err(cause) => {
+                let why = Outcome::from_panic(&*cause);
+                writeln!(out, "#{}\n  + {why:?}: nothing after it is replayed", record.0).map_err(io)?;
+                return Ok(1);
+            }
+        };
         if step.number >= args.from && (!args.diff || step.difference().is_some()) {
             write!(out, "{}", text(&step)).map_err(io)?;
         }
         comparison.add(step);
     }
-    if args.until.is_some() {
-        writeln!(out, "{}", replay.state()).map_err(io)?;
+    if let Some(until) = args.until {
+        writeln!(out, "state after step {until}:\n{}", replay.state().trim_end()).map_err(io)?;
     }
     writeln!(out, "{}", summary(&comparison)).map_err(io)?;
-    Ok(u8::from(args.diff && comparison.different > 0))
+    Ok(u8::from(comparison.different > 0))
 }
 
 fn named(path: &Path, e: &impl std::fmt::Display) -> String {

@@ -1,80 +1,18 @@
 //! Recordings in files, and the program that replays them.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+mod common;
 
-use steersman_core::api::{ResourceType, Scope};
-use steersman_core::auth::Authenticator;
-use steersman_core::client::Endpoint;
-use steersman_core::config::{Cluster, Config};
-use steersman_core::controller::{self, Controller, WatchSpec};
+use std::fs;
+
+use common::{CONFIGMAPS, Place, line, record_a_manager, record_a_source, run};
+use steersman_core::controller::{self, Controller};
 use steersman_core::machine::{Machine, Outputs};
 use steersman_core::manager::{self, Manager};
-use steersman_core::net::{ConnId, NetEvent};
 use steersman_core::object::Object;
 use steersman_core::record::file::{Bound, Keep};
 use steersman_core::record::{Recorded, SourceMade};
-use steersman_core::source::{Input, Options, Source};
 use steersman_core::time::Time;
 use steersman_record::{Directory, program};
-
-const CONFIGMAPS: ResourceType = ResourceType::new("", "v1", "configmaps", "ConfigMap", Scope::Namespaced);
-
-/// A directory that is gone when it is dropped.
-struct Place(PathBuf);
-
-impl Place {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("steersman-record-{}-{name}", std::process::id()));
-        drop(fs::remove_dir_all(&path));
-        Self(path)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        drop(fs::remove_dir_all(&self.0));
-    }
-}
-
-fn record_a_manager(directory: &Directory, steps: u64) -> PathBuf {
-    let mut machine =
-        Recorded::manager(Manager::with_counts(1, 1, manager::Config::default()), Some(directory));
-    let mut out = Outputs::new();
-    machine.handle(Time::ZERO, manager::Input::Start, &mut out);
-    for n in 2..steps {
-        machine.handle(Time::from_millis(n), manager::Input::Deadline, &mut out);
-    }
-    machine.handle(Time::from_secs(9), manager::Input::Stop, &mut out);
-    directory.flush();
-    directory.path().join("manager")
-}
-
-fn record_a_source(directory: &Directory) -> PathBuf {
-    let config = Config::new(Cluster::parse("https://kube").unwrap());
-    let endpoint = Arc::new(Endpoint::new(&config));
-    let spec = WatchSpec::all(CONFIGMAPS);
-    let mut options = Options::default();
-    options.watcher.streaming = false;
-    let source = Source::new(&spec, options, endpoint, Authenticator::none(), 5);
-    let mut source = Recorded::source(source, 5, &format!("source 0 {spec}"), Some(directory));
-    let mut out = Outputs::new();
-    source.handle(Time::ZERO, Input::Start, &mut out);
-    for (n, event) in [NetEvent::Connected { reused: false }, NetEvent::Eof].into_iter().enumerate() {
-        source.handle(Time::from_secs(n as u64 + 1), Input::Net { conn: ConnId(1), event }, &mut out);
-    }
-    directory.flush();
-    directory.path().join("source-0-configmaps.v1.000000.rec")
-}
-
-/// Exit status, output, errors.
-fn run(args: &[&str], path: &Path) -> (u8, String, String) {
-    let args = args.iter().map(ToString::to_string).chain([path.display().to_string()]);
-    let (mut out, mut errors) = (Vec::new(), Vec::new());
-    let status = program::run(args, |_| None, &mut out, &mut errors);
-    (status, String::from_utf8(out).unwrap(), String::from_utf8(errors).unwrap())
-}
 
 #[test]
 fn each_step_is_shown_and_the_state_where_it_stops() {
@@ -91,6 +29,12 @@ fn each_step_is_shown_and_the_state_where_it_stops() {
     let (status, out, _) = run(&["--until", "1", "--from", "1"], &path);
     assert!(status == 0 && !out.contains("#0") && out.contains("#1") && !out.contains("#2"), "{out}");
     assert!(out.contains("SourceStatus {") && out.contains("phase: "), "{out}");
+    let (status, out, _) = run(&["--step", "2"], &path);
+    let lines: Vec<_> = out.lines().collect();
+    assert!(status == 0 && lines[1] == "#2 2.000000000s connection 1 ended" && !out.contains("#1"), "{out}");
+    assert!(lines.contains(&"state after step 2:") && lines.contains(&"objects: 0"), "{out}");
+    let (status, _, errors) = run(&["--step", "3"], &path);
+    assert!(status == 2 && errors.contains("there is no step 3: source 0 configmaps.v1"), "{errors}");
     let (_, list, _) = run(&[], directory.path());
     assert!(list.contains("source-0-configmaps.v1: source 0 configmaps.v1"), "{list}");
 }
@@ -108,9 +52,8 @@ fn a_difference_is_named_and_is_the_exit_status() {
     let mut made: SourceMade = serde_json::from_value(json["made"].clone()).unwrap();
     made.options.watcher.page_size = Some(7);
     json["made"] = serde_json::to_value(made).unwrap();
-    let json = json.to_string();
-    let other = format!("{:08x} {:08x} {json}\n{rest}", json.len(), crc32(json.as_bytes()));
-    fs::write(&path, other).unwrap();
+    fs::write(&path, line(&json.to_string()) + rest).unwrap();
+    assert_eq!(run(&[], &path).0, 1);
     let (status, out, _) = run(&["--diff"], &path);
     assert_eq!(status, 1);
     let lines: Vec<_> = out.lines().collect();
@@ -122,15 +65,6 @@ fn a_difference_is_named_and_is_the_exit_status() {
         Some(&"3 steps replayed, 1 differ from what was recorded, the first is 1"),
         "{out}"
     );
-}
-
-fn crc32(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(!0, |crc, byte| {
-        (0..8).fold(
-            crc ^ u32::from(*byte),
-            |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 },
-        )
-    })
 }
 
 #[test]
@@ -236,4 +170,29 @@ fn the_last_clone_waits_until_all_is_written() {
     }
     drop(machine);
     assert_eq!(steersman_record::read(&path.join("manager")).unwrap().records.len(), 500);
+}
+
+/// What each kind of machine knows at a step is shown, and all of it is replayed.
+#[test]
+fn the_state_of_each_kind_is_shown() {
+    let place = Place::new("state");
+    let directory = Directory::new(&place.0).unwrap();
+    for (path, step, want) in common::one_of_each(&directory)
+        .iter()
+        .zip([6, 2, 1, 4])
+        .zip([
+            &["prod/b@6 uid u-b", "objects: 2", "phase: "][..],
+            &["prod/b@6 uid u-b", "view of source 0: 2", "queued: "],
+            &["call 0: Call", "state: Connecting"],
+            &["Manager {", "until: Some("],
+        ])
+        .map(|((path, step), want)| (path, step, want))
+    {
+        let (status, out, errors) = run(&["--diff"], path);
+        assert!(status == 0 && out.contains("each as it was recorded"), "{out}{errors}");
+        let (_, out, errors) = run(&["--step", &step.to_string()], path);
+        for want in want {
+            assert!(out.contains(want), "{want}: {out}{errors}");
+        }
+    }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Authenticator, Source, Token};
 use crate::config::Secret;
+use crate::limits::FILE_BYTES;
 use crate::time::Time;
 
 /// An [`Authenticator`] without its secret. What is made of it decides as the original does and sends a placeholder.
@@ -37,7 +38,8 @@ fn length(header: &Secret) -> usize {
 
 /// As long as the token, so that what a server sends back of it is found and hidden in a replay as it was then.
 fn placeholder(length: usize) -> Secret {
-    Secret::new(format!("Bearer {}", "x".repeat(length)))
+    // Longer ones are not taken; a file may say any number.
+    Secret::new(format!("Bearer {}", "x".repeat(length.min(FILE_BYTES))))
 }
 
 impl From<&Authenticator> for AuthForm {

@@ -20,6 +20,9 @@ use crate::wire::gzip::crc::crc32;
 /// The version of the format that this code writes and reads.
 pub const FORMAT: u32 = 1;
 
+/// No process lives to write more of them.
+const MOST_RECORDS: u64 = 1 << 53;
+
 /// Bytes of a line before its JSON.
 const PREFIX: usize = 18;
 
@@ -317,7 +320,7 @@ fn take_line<'i>(input: &mut &'i [u8]) -> Result<&'i str, Bad> {
     }
     let length = hex(&input[..8])? as usize;
     let sum = hex(&input[9..17])?;
-    if input.len() - PREFIX < length + 1 {
+    if input.len() - PREFIX <= length {
         return Err(torn("its length is another one"));
     }
     let json = &input[PREFIX..PREFIX + length];
@@ -356,6 +359,9 @@ impl Recording {
             }
             let header: Header = serde_json::from_str(json)
                 .map_err(|e| ReadError::new(format!("the header cannot be read: {e}")))?;
+            if header.first.max(header.segment) > MOST_RECORDS {
+                return Err(ReadError::new("the header cannot be read: its numbers make no sense"));
+            }
             all.push((header, bytes));
         }
         all.sort_by_key(|(header, _)| header.segment);

@@ -172,7 +172,9 @@ impl CallMade {
         let (exchange, timeouts, policy, body_limit) = call.parts();
         let request = call.request();
         let mut body = request.body.clone();
-        if let (Some(body), Some(rules)) = (&mut body, redaction.of_path(&request.path_and_query)) {
+        if let (Some(body), Some(rules)) =
+            (&mut body, redaction.of_request(request.method, &request.path_and_query))
+        {
             rules.body(body);
         }
         Self {

@@ -8,13 +8,17 @@ pub(super) const MASK: u8 = b'A';
 const DEPTH: usize = 256;
 /// Longer names are none of ours.
 const NAME: usize = 64;
+/// What an object of the API, or an event, may begin with: told apart from the inside of one by it, where that is in doubt.
+const FIRST: [&[u8]; 9] =
+    [b"kind", b"apiVersion", b"metadata", b"type", b"object", b"items", b"status", b"code", b"spec"];
 /// Repeats the whole object.
 const LAST_APPLIED: &[u8] = b"kubectl.kubernetes.io/last-applied-configuration";
 
 /// Walks over JSON values in a row, cut anywhere, and masks the strings below certain members of objects.
 ///
-/// It never fails. Over what is no JSON it may lose its way; a line end inside a string, which JSON does not have and which
-/// ends a frame that was cut off, sets it right.
+/// It never fails. In what is no JSON it loses its way: from there to the line end every letter and digit is masked. So are,
+/// after that, objects that do not begin as those of the API do, until one does. A line end inside a string, which JSON does
+/// not have and which ends a frame that was cut off, counts as such an end.
 #[derive(Debug)]
 pub(super) struct Masker {
     members: Vec<Vec<u8>>,
@@ -24,6 +28,9 @@ pub(super) struct Masker {
     /// Inside of a string.
     string: Option<Text>,
     name: Vec<u8>,
+    lost: bool,
+    /// What comes may be the inside of something.
+    doubt: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +68,8 @@ impl Masker {
             deep: 0,
             string: None,
             name: Vec::new(),
+            lost: false,
+            doubt: false,
         }
     }
 
@@ -68,20 +77,21 @@ impl Masker {
     pub(super) fn mask(&mut self, bytes: &mut [u8]) {
         for byte in bytes {
             match self.string {
+                _ if self.lost => self.lose(byte),
                 Some(text) => self.in_string(byte, text),
-                None => self.between(*byte),
+                None => {
+                    self.between(*byte);
+                    if self.lost {
+                        self.lose(byte);
+                    }
+                }
             }
         }
     }
 
     fn in_string(&mut self, byte: &mut u8, text: Text) {
         match *byte {
-            b'\n' => {
-                self.stack.clear();
-                self.deep = 0;
-                self.string = None;
-                return;
-            }
+            b'\n' => return self.begin_again(),
             b'"' if !text.escaped => {
                 self.string = None;
                 if text.name {
@@ -102,8 +112,42 @@ impl Masker {
         }
     }
 
+    /// Where nothing is known: structure stays, for frames are found by it.
+    fn lose(&mut self, byte: &mut u8) {
+        match *byte {
+            b'\n' => self.begin_again(),
+            b'{' | b'}' | b'[' | b']' | b'"' | b':' | b',' | b'\\' | b'=' | 0..=b' ' => {}
+            _ => *byte = MASK,
+        }
+    }
+
+    fn begin_again(&mut self) {
+        self.stack.clear();
+        self.deep = 0;
+        self.string = None;
+        self.lost = false;
+        self.doubt = true;
+    }
+
     fn between(&mut self, byte: u8) {
+        let top = self.stack.last();
+        let is_object = top.is_some_and(|top| top.object);
+        self.lost = self.deep == 0
+            && match byte {
+                b' ' | b'\t' | b'\r' | b'\n' => false,
+                b'{' => top.is_some_and(|top| top.at_name),
+                b'[' => top.map_or(self.doubt, |top| top.at_name),
+                b'}' => !is_object,
+                b']' => top.is_none_or(|top| top.object),
+                b'"' | b',' => top.is_none(),
+                b':' => !is_object,
+                // Numbers and the three words.
+                b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E' => top.is_none_or(|top| top.at_name),
+                b't' | b'r' | b'u' | b'f' | b'a' | b'l' | b's' | b'n' => top.is_none_or(|top| top.at_name),
+                _ => true,
+            };
         match byte {
+            _ if self.lost => {}
             b'"' => {
                 let masked = self.deep > 0 || self.value() == Place::Masked;
                 let name = self.deep == 0 && self.stack.last().is_some_and(|top| top.object && top.at_name);
@@ -134,8 +178,15 @@ impl Masker {
 
     /// A name has come.
     fn named(&mut self) {
-        let Self { stack, name, members, .. } = self;
+        let Self { stack, name, members, doubt, .. } = self;
+        let first = stack.len() == 1;
         let Some(top) = stack.last_mut() else { return };
+        if *doubt && first {
+            match FIRST.contains(&&**name) {
+                true => *doubt = false,
+                false => top.place = Place::Masked,
+            }
+        }
         let known = members.iter().any(|m| m == name);
         top.value = match (top.place, &**name) {
             (Place::Masked, _) => Place::Masked,
@@ -200,6 +251,17 @@ mod tests {
         for cut in 0..frame.len() {
             let json = alloc::format!("{}\n{frame}\n", &frame[..cut]);
             assert!(!masked(&json).contains("hunter2"), "cut at {cut}: {}", masked(&json));
+        }
+    }
+
+    #[test]
+    fn what_is_no_json_is_masked_to_its_line_end() {
+        assert_eq!(masked("data: aHVudGVyMg==\n{\"kind\":\"S\"}"), "AAAA: AAAAAAAAAA==\n{\"kind\":\"S\"}");
+        assert_eq!(masked("{\"kind\":\"S\", hunter2\n"), "{\"kind\":\"S\", AAAAAAA\n");
+        // The inside of an object that was torn apart, and what comes after it.
+        for inside in ["{\"k\":\"hunter2\"}}", "\"hunter2\"", "12345", "\"data\":{\"k\":\"hunter2\"}"] {
+            let text = masked(&alloc::format!("{{\"kind\":\"S\n{inside}\n{{\"kind\":\"S\"}}\n"));
+            assert!(!text.contains("hunter2") && !text.contains("12345"), "{text}");
         }
     }
 

@@ -6,7 +6,10 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use super::mask::{MASK, Masker};
-use crate::api::ResourceType;
+use crate::api::{Method, ResourceType};
+
+/// What an API server says before what it quotes of an object (`field.Error` of apimachinery).
+const QUOTES: &str = "Invalid value:";
 
 /// Which values of objects are masked before they are recorded.
 ///
@@ -17,6 +20,10 @@ use crate::api::ResourceType;
 ///
 /// While masked objects are recorded, their source or call does not ask for gzip, for what is compressed cannot be masked in
 /// place; a server that compresses all the same ends the recording of that machine.
+///
+/// Servers quote what they refuse: the messages of answers to writes of masked resources are masked as well, and in what
+/// reconciles and calls say of their failures everything after `Invalid value:`. What else a program puts into its errors, its
+/// paths and the names and labels of objects is recorded as it is.
 ///
 /// What is lost: functions of a controller that look at masked values see others in a replay; and a value that was not valid
 /// JSON is recorded as one that is.
@@ -76,18 +83,25 @@ impl Redaction {
         self.named(|plural| plural == resource.plural).then(|| Rules { members: self.members.clone() })
     }
 
-    /// What to mask in the request to a path and in its answer. Any step of the path may be the resource, for too much
+    /// What to mask in a request to a path and in its answer. Any step of the path may be the resource, for too much
     /// does no harm.
-    pub(super) fn of_path(&self, path: &str) -> Option<Rules> {
+    pub(super) fn of_request(&self, method: Method, path: &str) -> Option<Rules> {
         let path = path.split('?').next().unwrap_or_default();
         let mut steps = path.split('/');
         let mut rules = Rules { members: Vec::new() };
         if self.named(|plural| steps.any(|step| step == plural)) {
             rules.members.clone_from(&self.members);
         }
-        // `serviceaccounts/NAME/token` answers with a token in its status.
+        // `serviceaccounts/NAME/token` answers with a token in its status; who reviews one sends it.
         if path.ends_with("/token") {
             rules.members.push("status".to_string());
+        }
+        if path.ends_with("/tokenreviews") {
+            rules.members.push("token".to_string());
+        }
+        // "Invalid value: ", and what was sent.
+        if !rules.members.is_empty() && method != Method::Get {
+            rules.members.push("message".to_string());
         }
         (!rules.members.is_empty()).then_some(rules)
     }
@@ -128,6 +142,38 @@ impl Rules {
             _ => body.iter_mut().filter(|b| b.is_ascii_graphic() || !b.is_ascii()).for_each(|b| *b = MASK),
         }
     }
+}
+
+/// What people and servers say, without what servers quote. The same if done twice.
+pub(super) fn words(text: &str) -> String {
+    let at = text.find(QUOTES).map_or(text.len(), |at| at + QUOTES.len());
+    let (plain, quoted) = text.split_at(at);
+    let mut out = plain.to_string();
+    out.extend(quoted.chars().map(|c| if c == ' ' { c } else { 'x' }));
+    out
+}
+
+/// What `Debug` says, without its texts: only versions and other numbers stay between quotes.
+pub(super) fn unquoted(debug: &str) -> String {
+    let (mut out, mut rest) = (String::new(), debug);
+    while let Some((before, text)) = rest.split_once('"') {
+        let mut escaped = false;
+        let end = text.find(|c| {
+            let plain = !escaped;
+            escaped = plain && c == '\\';
+            plain && c == '"'
+        });
+        let (quoted, after) = text.split_at(end.unwrap_or(text.len()));
+        out.push_str(before);
+        out.push('"');
+        if quoted.bytes().all(|b| b.is_ascii_digit()) {
+            out.push_str(quoted);
+        }
+        out.push('"');
+        rest = after.strip_prefix('"').unwrap_or_default();
+    }
+    out.push_str(rest);
+    out
 }
 
 /// Whether the value of a header, named in lower case, is a credential or the like of one.

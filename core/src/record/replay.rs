@@ -5,7 +5,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::fmt;
+use core::fmt::{self, Write as _};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -18,6 +18,7 @@ use crate::api::Raw;
 use crate::client::{Call, CallInput};
 use crate::config::FileError;
 use crate::controller::{self, Config, Controller};
+use crate::limits;
 use crate::machine::{Machine, Outputs};
 use crate::manager::Manager;
 use crate::net::{ConnId, NetEvent};
@@ -145,7 +146,13 @@ impl Replay {
             }
             Kind::Manager => {
                 whole(recording, Kind::Manager)?;
-                let machine = parse::<ManagerMade>(made)?.manager();
+                let made: ManagerMade = parse(made)?;
+                let parts = made.controllers.max(made.sources);
+                if parts > limits::RECORDED_PARTS {
+                    let most = limits::RECORDED_PARTS;
+                    return Err(ReadError::new(format!("a manager of {parts} parts; {most} at most")));
+                }
+                let machine = made.manager();
                 Ok(Self(Inner::Manager(Box::new(One::new(machine, Words)))))
             }
             Kind::Calls => {
@@ -221,12 +228,23 @@ impl Replay {
         .map_err(|e| error(&e))
     }
 
-    /// Where the machine stands after the steps so far, for people. Of calls: those that are not done.
+    /// Where the machine stands after the steps so far, for people: its status, and which versions of which objects it knows
+    /// (a hundred at most). Of calls: those that are not done.
     #[must_use]
     pub fn state(&self) -> String {
         match &self.0 {
-            Inner::Source(one) => format!("{:#?}", one.machine.status()),
-            Inner::Controller(one) => format!("{:#?}", one.machine.status()),
+            Inner::Source(one) => {
+                let mut text = format!("{:#?}\n", one.machine.status());
+                view(&mut text, "objects", &one.machine.snapshot());
+                text
+            }
+            Inner::Controller(one) => {
+                let mut text = format!("{:#?}\n", one.machine.status());
+                for (source, objects) in &one.memory {
+                    view(&mut text, &format!("view of source {}", source.0), objects);
+                }
+                text
+            }
             Inner::Manager(one) => format!("{:#?}", one.machine),
             Inner::Calls(calls) => {
                 let open = calls.open.iter().map(|(n, one)| format!("call {n}: {:#?}", one.machine));
@@ -261,6 +279,19 @@ impl Comparison {
             self.different += 1;
             self.first.get_or_insert(replayed);
         }
+    }
+}
+
+/// Objects of one view that are shown.
+const SHOWN: usize = 100;
+
+fn view(out: &mut String, what: &str, objects: &Snapshot<Object>) {
+    let _ = writeln!(out, "{what}: {}", objects.len());
+    for object in objects.values().take(SHOWN) {
+        let _ = writeln!(out, "    {}", text::object(object));
+    }
+    if let more @ 1.. = objects.len().saturating_sub(SHOWN) {
+        let _ = writeln!(out, "    and {more} more");
     }
 }
 

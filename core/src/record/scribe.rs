@@ -2,7 +2,7 @@
 
 use alloc::borrow::ToOwned as _;
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString as _};
 use alloc::vec::Vec;
 use core::fmt::Display;
 
@@ -14,9 +14,9 @@ use super::redact::{self, Redaction, Rules};
 use super::text;
 use super::wire::{self, Responses};
 use crate::api::Answer;
-use crate::client::{Call, CallInput, CallOutput, Effect, ErrorKind};
+use crate::client::{Call, CallInput, CallOutput, Effect, Error, ErrorKind};
 use crate::config::FileError;
-use crate::controller::{self, Config, Controller};
+use crate::controller::{self, Config, Controller, Outcome};
 use crate::machine::Machine;
 use crate::manager::{self, Manager};
 use crate::net::{ConnId, NetEvent};
@@ -82,7 +82,8 @@ impl Net {
 
     pub(super) fn of_call<R: Answer>(call: &Call<R>, redaction: &Redaction) -> Self {
         let (exchange, ..) = call.parts();
-        let rules = redaction.of_path(&call.request().path_and_query);
+        let request = call.request();
+        let rules = redaction.of_request(request.method, &request.path_and_query);
         Self { responses: Responses::new(HttpLimits::from(&exchange.endpoint().limits), rules) }
     }
 
@@ -113,6 +114,19 @@ impl Net {
             Err(e) => Err((*e).clone()),
         };
         Told::File { path: path.to_owned(), result }
+    }
+
+    /// What went wrong, without what the server may have quoted.
+    fn error(&self, e: &Error) -> String {
+        match e.status() {
+            Some(status) if self.masks() => format!("{}: {} ({})", e.what(), status.reason, status.code),
+            None if self.masks() => match e.kind() {
+                ErrorKind::Net(e) => format!("{:?}", e.kind),
+                ErrorKind::TimedOut(reason) => format!("gave up {reason}"),
+                _ => "no answer that makes sense".to_owned(),
+            },
+            _ => redact::words(&e.to_string()),
+        }
     }
 
     fn effect(&mut self, effect: &Effect) -> String {
@@ -155,10 +169,11 @@ impl Scribe<Source> for Net {
             O::Effect(effect) => self.effect(effect),
             O::Decode(job) => format!("decode {} bytes", job.byte_len()),
             O::Delta(delta) => text::delta(delta),
-            // Its error may quote bytes that have to be masked.
+            // It may quote bytes that have to be masked.
             O::Notice(Notice::Quarantined(bad)) if self.masks() => {
                 format!("notice Quarantined({:?} @{})", bad.key, bad.resource_version)
             }
+            O::Notice(notice) if self.masks() => redact::unquoted(&format!("notice {notice:?}")),
             O::Notice(notice) => format!("notice {notice:?}"),
             O::Synced => "synced".to_owned(),
             O::Stopped => "stopped".to_owned(),
@@ -184,13 +199,13 @@ impl<R: Answer> Scribe<Call<R>> for Net {
         use CallOutput as O;
         match output {
             O::Effect(effect) => self.effect(effect),
-            O::Retrying { error, delay } => format!("again in {delay:?}: {error}"),
+            O::Retrying { error, delay } => format!("again in {delay:?}: {}", self.error(error)),
             // What the answer is read into is the caller's; a replay has the bytes only.
             O::Done(Ok(_)) => "done: answered".to_owned(),
             O::Wrote(write) => format!("wrote {write}"),
             O::Done(Err(e)) => match e.kind() {
                 ErrorKind::Api(_) | ErrorKind::Decode(_) => "done: answered".to_owned(),
-                _ => format!("done: {e}"),
+                _ => format!("done: {}", self.error(e)),
             },
         }
     }
@@ -259,7 +274,7 @@ impl Scribe<Controller<Object>> for Objects {
             I::Trigger { key, priority } => ControllerTold::Trigger { key: key.clone(), priority: *priority },
             I::Wrote { id, write } => ControllerTold::Wrote { id: *id, write: write.clone() },
             I::Done { id, outcome, started } => {
-                ControllerTold::Done { id: *id, outcome: outcome.clone(), started: *started }
+                ControllerTold::Done { id: *id, outcome: told(outcome), started: *started }
             }
             I::Stop { grace } => ControllerTold::Stop { grace: *grace },
             I::Deadline => ControllerTold::Deadline,
@@ -283,9 +298,26 @@ impl Scribe<Controller<Object>> for Objects {
             O::Abandon(id) => format!("abandon run {id}"),
             O::Ready => "ready".to_owned(),
             O::Stopped { unfinished } => format!("stopped, {unfinished} unfinished"),
-            O::Notice(notice) => format!("notice {notice:?}"),
+            O::Notice(notice) => format!("notice {:?}", noticed(notice)),
         }
     }
+}
+
+fn told(outcome: &Outcome) -> Outcome {
+    match outcome {
+        Outcome::Error(e) => Outcome::Error(redact::words(e)),
+        Outcome::Terminal(e) => Outcome::Terminal(redact::words(e)),
+        Outcome::Panicked(e) => Outcome::Panicked(redact::words(e)),
+        Outcome::AwaitChange | Outcome::Requeue(_) => outcome.clone(),
+    }
+}
+
+fn noticed(notice: &controller::Notice) -> controller::Notice {
+    let mut notice = notice.clone();
+    if let controller::Notice::Failed { error, .. } | controller::Notice::GaveUp { error, .. } = &mut notice {
+        *error = redact::words(error);
+    }
+    notice
 }
 
 /// Of machines whose words are values already.

@@ -296,6 +296,74 @@ fn calls_are_replayed_each_by_itself() {
     assert_eq!((compared.first, compared.skipped, compared.steps), (None, 6, 3));
 }
 
+/// Servers quote what they refuse, and reconciles pass on what servers say.
+#[test]
+fn what_a_server_quotes_is_masked() {
+    let quoted = format!("patch: Invalid value: \"{{\\\"k\\\":\\\"{DATA}\\\"}}\": no\nagain {DATA}");
+    let memory = Memory::default();
+    let calls = Calls::new(&memory);
+    let endpoint = Arc::new(Endpoint::new(&config()));
+    let patch = crate::api::Patch::Merge(serde_json::json!({"data": {"k": DATA}}));
+    let patch =
+        Api::<kinds::Secret>::namespaced("prod").patch("a", &patch, &crate::api::PatchParams::default());
+    let path = "/apis/authentication.k8s.io/v1/tokenreviews".to_owned();
+    let mut review = crate::api::Request::<Raw>::new(crate::api::Method::Post, path);
+    review.body = Some(format!("{{\"spec\":{{\"token\":\"{TOKEN}\"}}}}").into_bytes());
+    for (code, request) in [(422, patch.into_raw()), (429, review)] {
+        let mut call =
+            Calls::call(Some(&calls), Call::new(Arc::clone(&endpoint), Authenticator::none(), request, 1), 1);
+        let (conn, mut out) = (ConnId(1), Outputs::new());
+        let mut body = serde_json::json!({
+            "kind": "Status", "status": "Failure", "reason": "Invalid", "code": code, "message": quoted,
+            "details": {"causes": [{"message": quoted}]}
+        });
+        if code == 429 {
+            body["spec"] = serde_json::json!({"token": TOKEN});
+        }
+        let mut refused = answer(&body.to_string());
+        refused.splice(9..12, code.to_string().into_bytes());
+        call.handle(Time::ZERO, CallInput::Start, &mut out);
+        for event in [NetEvent::Connected { reused: false }, NetEvent::Received(&refused)] {
+            call.handle(Time::ZERO, CallInput::Net { conn, event }, &mut out);
+        }
+    }
+    let text = memory.text();
+    assert!(text.contains("done: answered") && text.contains("Invalid (429)"), "{text}");
+    assert!(!text.contains(TOKEN) && !text.contains(DATA), "{text}");
+    assert_eq!(memory.compare().first, None);
+
+    let memory = Memory::default();
+    let machine = Controller::new(controller::Config::new("c", SECRETS), 3);
+    let mut controller = Recorded::controller(machine, 3, Some(&memory));
+    let mut out = Outputs::new();
+    let view: crate::store::Snapshot<Object> =
+        [Object::from_json(secret("a", 5, "AAAA").as_bytes()).unwrap()].into_iter().collect();
+    let new = view.values().next().unwrap().clone();
+    let delta = crate::store::Delta {
+        changes: [crate::store::Change::Added { new, initial: false }].into(),
+        view,
+        synced: true,
+        resource_version: "5".into(),
+        received: Time::ZERO,
+    };
+    controller.handle(Time::ZERO, controller::Input::Start, &mut out);
+    controller.handle(Time::ZERO, controller::Input::Delta { source: SourceId(0), delta }, &mut out);
+    for (id, make) in
+        [controller::Outcome::Error, controller::Outcome::Panicked, controller::Outcome::Terminal]
+            .into_iter()
+            .enumerate()
+    {
+        let (id, now) = (controller::ReconcileId(id as u64 + 1), Time::from_secs(id as u64));
+        let done = controller::Input::Done { id, outcome: make(quoted.clone()), started: now };
+        controller.handle(now, done, &mut out);
+        controller.handle(Time::from_secs(id.0), controller::Input::Deadline, &mut out);
+    }
+    let text = memory.text();
+    assert!(text.contains("notice Failed") && text.contains("notice GaveUp"), "{text}");
+    assert!(text.contains("patch: Invalid value:") && !text.contains(DATA), "{text}");
+    assert_eq!(memory.compare().first, None);
+}
+
 fn run_controller(memory: &Memory, config: controller::Config<Object>) {
     let mut feeding = source(SECRETS, listing(), &self::config(), &Memory::default());
     let mut controller = Recorded::controller(Controller::new(config, 3), 3, Some(memory));
@@ -603,7 +671,7 @@ impl Life {
 
 #[test]
 fn any_life_of_a_source_is_replayed() {
-    QuickCheck::new().tests(200).quickcheck((|life: Life| life.live()) as fn(Life) -> bool);
+    QuickCheck::new().tests(300).quickcheck((|life: Life| life.live()) as fn(Life) -> bool);
 }
 
 #[test]

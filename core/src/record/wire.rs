@@ -69,17 +69,26 @@ impl Body {
     fn mask(&mut self, bytes: &[u8], copy: &mut [u8]) -> Result<(), Compressed> {
         let Self { decoder, masker } = self;
         let mut rest = bytes;
+        // What is known to be something.
+        let mut known = 0;
         while let Some(open) = decoder {
             match open.next(&mut rest) {
-                Ok(Some(HttpEvent::Head(_))) => {}
+                Ok(Some(HttpEvent::Head(_))) => known = bytes.len() - rest.len(),
                 Ok(Some(HttpEvent::Body(piece))) => {
                     // What is lent from the input lies in it; what was unfolded lies elsewhere.
                     let from = (piece.as_ptr() as usize).wrapping_sub(bytes.as_ptr() as usize);
                     let piece = from.checked_add(piece.len()).and_then(|end| copy.get_mut(from..end));
                     masker.mask(piece.ok_or(Compressed)?);
+                    known = bytes.len() - rest.len();
                 }
                 Ok(None) => return Ok(()),
-                Ok(Some(HttpEvent::End { .. })) | Err(_) => *decoder = None,
+                Ok(Some(HttpEvent::End { .. })) => *decoder = None,
+                Err(_) => {
+                    *decoder = None;
+                    // It may be a body without its head. What stands in its place makes no sense either, at the same line end.
+                    copy[known..].iter_mut().filter(|b| **b != b'\n').for_each(|b| *b = 0);
+                    return Ok(());
+                }
             }
         }
         let left = copy.len() - rest.len();
@@ -250,10 +259,11 @@ pub(super) fn request(bytes: &[u8], rules: Option<&Rules>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::api::Method;
     use crate::record::Redaction;
 
     fn rules() -> Option<Rules> {
-        Redaction::default().of_path("/api/v1/secrets")
+        Redaction::default().of_request(Method::Get, "/api/v1/secrets")
     }
 
     fn masked(rules: Option<Rules>, response: &str, cut: usize) -> String {
