@@ -11,6 +11,7 @@ use steersman_core::controller::{self, Abandoned, Controller, Outcome, Run};
 use steersman_core::machine::{Machine, Outputs};
 use steersman_core::manager::{self, ControllerId, WatchId};
 use steersman_core::object::Object;
+use steersman_core::record::{Calls, Recorded};
 use steersman_core::source::{self, Source};
 use steersman_core::store::Snapshot;
 
@@ -66,7 +67,8 @@ impl Life {
                     let seed = self.rng.next_u64();
                     let ctl = &mut self.controllers[number as usize];
                     if let Some(config) = ctl.waiting.take() {
-                        ctl.machine = Some(Controller::new(config, seed));
+                        let machine = Controller::new(config, seed);
+                        ctl.machine = Some(Recorded::controller(machine, seed, self.recorder.as_deref()));
                         self.todo.push_back(Work::Controller(number, controller::Input::Start));
                     }
                 }
@@ -96,6 +98,8 @@ impl Life {
             Authenticator::none(),
             seed,
         );
+        let name = format!("source {} {}", id.0, planned.spec);
+        let source = Recorded::source(source, seed, &name, self.recorder.as_deref());
         self.sources[id.0 as usize] = Some(Driving::new(source, PartId::Source(id.0), false));
         self.give_source(id, source::Input::Start, base, wounds);
     }
@@ -278,6 +282,7 @@ impl Life {
                     let seed = self.rng.next_u64();
                     let machine =
                         Call::new(Arc::clone(&self.endpoint), Authenticator::none(), *request, seed);
+                    let machine = Calls::call(self.recorded_calls.as_ref(), machine, seed);
                     let mut driving = Driving::new(machine, PartId::Call(call), writes);
                     if let Some(working) = self.jobs.get_mut(&id) {
                         working.calls.insert(token, call);

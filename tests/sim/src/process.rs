@@ -11,6 +11,7 @@ use steersman_core::controller::{self, Abandoned, Controller, Outcome, Run};
 use steersman_core::manager::{self, ControllerSpec, Manager, WatchId, WatchPlan};
 use steersman_core::object::{Key, Object};
 use steersman_core::queue::Priority;
+use steersman_core::record::{Calls, Recorded, Recorder};
 use steersman_core::rng::Rng;
 use steersman_core::source::{self, Options, Source};
 use steersman_core::time::{Time, UnixMillis};
@@ -98,10 +99,10 @@ pub(crate) struct Life {
     pub(crate) born: Time,
     pub(crate) endpoint: Arc<Endpoint>,
     pub(crate) plan: WatchPlan,
-    pub(crate) manager: Manager,
+    pub(crate) manager: Recorded<Manager>,
     pub(crate) manager_wake: Option<Time>,
     pub(crate) options: Options,
-    pub(crate) sources: Vec<Option<Driving<Source>>>,
+    pub(crate) sources: Vec<Option<Driving<Recorded<Source>>>>,
     pub(crate) controllers: Vec<Ctl>,
     pub(crate) calls: BTreeMap<u64, Calling>,
     pub(crate) next_call: u64,
@@ -109,6 +110,8 @@ pub(crate) struct Life {
     pub(crate) pool: Pool<LinkId>,
     pub(crate) desk: Arc<Desk>,
     pub(crate) rng: Rng,
+    pub(crate) recorder: Option<Arc<dyn Recorder>>,
+    pub(crate) recorded_calls: Option<Calls>,
     pub(crate) todo: VecDeque<Work>,
     /// It has ended in order.
     pub(crate) exited: bool,
@@ -118,7 +121,7 @@ pub(crate) struct Life {
 pub(crate) struct Ctl {
     /// Before it starts, its settings wait here.
     pub(crate) waiting: Option<controller::Config<Object>>,
-    pub(crate) machine: Option<Controller<Object>>,
+    pub(crate) machine: Option<Recorded<Controller<Object>>>,
     pub(crate) form: Box<dyn Form>,
     pub(crate) inbox: VecDeque<controller::Input<Object>>,
     pub(crate) noticed: bool,
@@ -127,7 +130,7 @@ pub(crate) struct Ctl {
 }
 
 pub(crate) struct Calling {
-    pub(crate) driving: Driving<Call<Raw>>,
+    pub(crate) driving: Driving<Recorded<Call<Raw>>>,
     pub(crate) job: JobId,
     pub(crate) token: Token,
 }
@@ -208,7 +211,7 @@ impl Process {
             endpoint: Arc::new(
                 Endpoint::new(&desk.config).with_user_agent(format!("replica-{}", self.index)),
             ),
-            manager: Manager::new(&plan, replica.manager),
+            manager: Recorded::manager(Manager::new(&plan, replica.manager), replica.recorder.as_deref()),
             manager_wake: None,
             options,
             sources: plan.sources.iter().map(|_| None).collect(),
@@ -232,6 +235,8 @@ impl Process {
             pool: Pool::default(),
             desk,
             rng: self.rng.fork(),
+            recorded_calls: replica.recorder.as_deref().map(Calls::new),
+            recorder: replica.recorder,
             todo: VecDeque::new(),
             exited: false,
         };

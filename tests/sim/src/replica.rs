@@ -10,6 +10,7 @@ use steersman_core::controller::plan::Plan;
 use steersman_core::controller::{Action, Config, Runnable};
 use steersman_core::manager;
 use steersman_core::object::Object;
+use steersman_core::record::Recorder;
 use steersman_core::source::Options;
 
 use crate::desk::Desk;
@@ -39,6 +40,7 @@ pub struct Replica {
     pub(crate) desk: Arc<Desk>,
     pub(crate) manager: manager::Config,
     pub(crate) sources: Options,
+    pub(crate) recorder: Option<Arc<dyn Recorder>>,
     pub(crate) controllers: Vec<(Config<Object>, Box<dyn Form>)>,
 }
 
@@ -109,6 +111,7 @@ impl Replica {
             desk,
             manager: manager::Config::default(),
             sources: Options::default(),
+            recorder: None,
             controllers: Vec::new(),
         }
     }
@@ -135,6 +138,14 @@ impl Replica {
     #[must_use]
     pub fn sources(mut self, options: Options) -> Self {
         self.sources = options;
+        self
+    }
+
+    /// Records every machine of this process, as the managers of the executors do. Every start of a process begins new
+    /// recordings.
+    #[must_use]
+    pub fn record<R: Recorder + Clone + 'static>(mut self, recorder: &R) -> Self {
+        self.recorder = Some(Arc::new(recorder.clone()));
         self
     }
 
