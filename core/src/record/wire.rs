@@ -24,6 +24,16 @@ struct Body {
     /// `None` when the response is over or broken: what still comes on the connection belongs to nothing.
     decoder: Option<ResponseDecoder>,
     masker: Masker,
+    /// So many bytes of [`START`] have come; `None` if something else has.
+    start: Option<usize>,
+}
+
+/// What a response begins with.
+const START: &[u8] = b"HTTP/1.";
+
+/// Makes no sense of bytes that may be a body without its head, wherever they are looked at: at a line end.
+fn void(bytes: &mut [u8]) {
+    bytes.iter_mut().filter(|b| **b != b'\n').for_each(|b| *b = 0);
 }
 
 /// Bytes that cannot be masked in place.
@@ -47,6 +57,7 @@ impl Responses {
         self.body = self.rules.as_ref().map(|rules| Body {
             decoder: Some(ResponseDecoder::new(self.limits, context)),
             masker: rules.masker(),
+            start: Some(0),
         });
     }
 
@@ -67,7 +78,15 @@ impl Responses {
 
 impl Body {
     fn mask(&mut self, bytes: &[u8], copy: &mut [u8]) -> Result<(), Compressed> {
-        let Self { decoder, masker } = self;
+        let Self { decoder, masker, start } = self;
+        for byte in bytes {
+            *start = match *start {
+                Some(n) if n == START.len() => break,
+                Some(0) if matches!(byte, b'\r' | b'\n') => Some(0),
+                Some(n) if START[n] == *byte => Some(n + 1),
+                _ => None,
+            };
+        }
         let mut rest = bytes;
         // What is known to be something.
         let mut known = 0;
@@ -81,12 +100,16 @@ impl Body {
                     masker.mask(piece.ok_or(Compressed)?);
                     known = bytes.len() - rest.len();
                 }
-                Ok(None) => return Ok(()),
+                Ok(None) => {
+                    if start.is_none() {
+                        void(copy);
+                    }
+                    return Ok(());
+                }
                 Ok(Some(HttpEvent::End { .. })) => *decoder = None,
                 Err(_) => {
                     *decoder = None;
-                    // It may be a body without its head. What stands in its place makes no sense either, at the same line end.
-                    copy[known..].iter_mut().filter(|b| **b != b'\n').for_each(|b| *b = 0);
+                    void(&mut copy[known..]);
                     return Ok(());
                 }
             }

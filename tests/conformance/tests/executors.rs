@@ -25,7 +25,7 @@ scenes! {
         stop_while_the_network_is_silent, status_answers_while_reconciles_block;
     faults: a_delete_hidden_in_a_gap, cut_in_mid_line, server_restart, connections_die_at_random;
     partial: metadata_is_enough_to_run, metadata_by_the_client, what_one_drops_another_sees;
-    recorded: a_recorded_run_is_replayed_exactly, a_recording_of_the_latest_is_read;
+    recorded: a_recorded_run_is_replayed_exactly, no_credential_is_recorded, a_recording_of_the_latest_is_read;
     unreadable: a_type_that_does_not_fit_one_object, bytes_that_are_no_object, a_line_that_is_no_event;
 }
 

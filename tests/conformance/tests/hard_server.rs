@@ -25,4 +25,5 @@ scenes! {
     ends: by_the_server, by_their_own_time, goaway;
     overload: too_many_requests;
     outages: the_api_server, etcd, etcd_without_a_cache, older_data, older_data_that_catch_up;
+    recorded: on_threads, on_smol;
 }

@@ -24,6 +24,7 @@ pub mod forgotten;
 pub mod notes;
 pub mod outages;
 pub mod overload;
+pub mod recorded;
 mod subject;
 mod writer;
 

@@ -10,14 +10,19 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use steersman_core::controller::Builder;
-use steersman_core::record::Redaction;
-use steersman_core::record::file::{Bound, Keep, Kind};
+use steersman_core::manager;
+use steersman_core::record::file::{Bound, End, Keep, Kind};
 use steersman_core::record::replay::Replay;
+use steersman_core::record::{Recording, Redaction};
 use steersman_mirror::plan::{self, MIRROR, Mirror};
 use steersman_record::Directory;
 
-use super::executor::Executor;
+use super::executor::{Executor, impatient};
 use super::stage::{Diary, NAMESPACE, Running, Stage, maps, until};
+use crate::https::Who;
+use crate::realapi;
+use crate::servers::Servers;
+use crate::truth::Stage as _;
 
 /// A directory of this scene's own, gone when it is dropped.
 struct Place(PathBuf);
@@ -64,34 +69,119 @@ fn mirrored<E: Executor>(stage: &Stage, running: &Running<E>, name: &str, value:
     );
 }
 
+/// Whether an answer in it is compressed.
+fn has_gzip(recording: &Recording) -> bool {
+    recording.numbered().any(|(_, json)| {
+        let record: Value = serde_json::from_str(json).unwrap_or_default();
+        let bytes = &record["step"]["input"]["received"]["bytes"];
+        let bytes = match bytes["text"].as_str() {
+            Some(text) => text.as_bytes().to_vec(),
+            None => STANDARD.decode(bytes["base64"].as_str().unwrap_or_default()).unwrap_or_default(),
+        };
+        String::from_utf8_lossy(&bytes).contains("\r\nContent-Encoding: gzip\r\n")
+    })
+}
+
+/// With what the client says who it is.
+#[derive(Clone, Copy, Debug)]
+enum By {
+    Token,
+    TokenFile,
+    Certificate,
+}
+
+/// A kubeconfig, and what must not be found in a recording.
+fn credentials(stage: &Stage, place: &Place, by: By) -> (PathBuf, Vec<String>) {
+    let write = |name: &str, text: &str| {
+        let path = place.0.join(name);
+        fs::write(&path, text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        path.display().to_string()
+    };
+    fs::create_dir_all(&place.0).unwrap_or_else(|e| panic!("{e}"));
+    let token = stage.server.token().to_owned();
+    let (user, hidden) = match by {
+        By::Token => (format!("{{token: \"{token}\"}}"), vec![token]),
+        By::TokenFile => (format!("{{tokenFile: {}}}", write("token", &token)), vec![token]),
+        By::Certificate => {
+            let Some(Who::Certificate(certificate, key)) = stage.server.who("certificate") else {
+                panic!("the server gives no certificate")
+            };
+            let (certificate, key_file) = (write("user.crt", &certificate), write("user.key", &key));
+            let lines = key.lines().filter(|l| !l.starts_with("---")).map(ToOwned::to_owned).collect();
+            (format!("{{client-certificate: {certificate}, client-key: {key_file}}}"), lines)
+        }
+    };
+    let ca = write("ca.crt", stage.server.ca_pem());
+    let config = realapi::kubeconfig(&format!("https://{}", stage.server.addr()), &ca, &user);
+    (PathBuf::from(write("kubeconfig", &config)), hidden)
+}
+
 /// The mirror is run and disturbed; every machine of it is replayed to the same decisions, and no secret is recorded.
 pub fn a_recorded_run_is_replayed_exactly<E: Executor>() {
-    let stage = Stage::from_env();
+    recorded_and_replayed::<E>(&mut Stage::from_env(), By::Token, None);
+}
+
+/// The same, however the client says who it is.
+pub fn no_credential_is_recorded<E: Executor>() {
+    recorded_and_replayed::<E>(&mut Stage::from_env(), By::TokenFile, None);
+    recorded_and_replayed::<E>(&mut Stage::from_env(), By::Certificate, None);
+}
+
+/// The same against a real kube-apiserver, whatever the environment says, which is also killed in the middle of it and then
+/// forgets its old versions. What is not masked comes as gzip.
+pub fn on_a_real_server<E: Executor>(streaming: bool) {
+    recorded_and_replayed::<E>(&mut Stage::on(Servers::real()), By::TokenFile, Some(streaming));
+}
+
+fn recorded_and_replayed<E: Executor>(stage: &mut Stage, by: By, hard: Option<bool>) {
+    let (hard, streaming) = (hard.is_some(), hard.unwrap_or(true));
     let place = Place::new();
-    let recordings = place.directory().redact(Redaction::default().also("configmaps"));
+    let (kubeconfig, credentials) = credentials(stage, &place, by);
+    // ConfigMaps are masked as well where they are mirrored; else they hold what everybody may know.
+    let redaction = if hard { Redaction::default() } else { Redaction::default().also("configmaps") };
+    let recordings = place.directory().redact(redaction);
     let secret = |n: usize| format!("swordfish-{n}");
     for n in 0..6 {
-        ask(&stage, "POST", "configmaps", "", Some(&map(&format!("m{n}"), &secret(n))));
+        ask(stage, "POST", "configmaps", "", Some(&map(&format!("m{n}"), &secret(n))));
+    }
+    if hard {
+        let text = "nothing to hide, and plenty of it\n".repeat(8_000);
+        ask(
+            stage,
+            "POST",
+            "configmaps",
+            "",
+            Some(&json!({"metadata": {"name": "large"}, "data": {"v": text}})),
+        );
     }
     let mirror = || plan::controller(Some(NAMESPACE)).concurrency(3);
-    let running = Running::<E>::start(&stage.server.kubeconfig(), |manager| {
-        E::record(E::add_plan(manager, mirror().run(Arc::new(Mirror))), &recordings)
-    });
+    let mut options = impatient();
+    options.watcher.streaming = streaming;
+    let client = E::client(&kubeconfig).unwrap_or_else(|e| panic!("{e}"));
+    let manager =
+        E::add_plan(E::manager(client, manager::Config::default(), options), mirror().run(Arc::new(Mirror)));
+    let running = Running::<E>(E::start(E::record(manager, &recordings)).unwrap_or_else(|e| panic!("{e}")));
     for n in 0..6 {
-        mirrored(&stage, &running, &format!("m{n}"), &secret(n));
+        mirrored(stage, &running, &format!("m{n}"), &secret(n));
     }
-    ask(&stage, "PATCH", "configmaps", "m0", Some(&json!({"data": {"v": secret(10)}})));
-    mirrored(&stage, &running, "m0", &secret(10));
-    ask(&stage, "DELETE", "secrets", "m1", None);
-    mirrored(&stage, &running, "m1", &secret(1));
-    ask(&stage, "PATCH", "secrets", "m2", Some(&json!({"data": {"v": "eA=="}})));
-    mirrored(&stage, &running, "m2", &secret(2));
-    ask(&stage, "POST", "configmaps", "", Some(&map("m9", &secret(9))));
-    mirrored(&stage, &running, "m9", &secret(9));
+    ask(stage, "PATCH", "configmaps", "m0", Some(&json!({"data": {"v": secret(10)}})));
+    mirrored(stage, &running, "m0", &secret(10));
+    if hard {
+        stage.server.restart().unwrap_or_else(|e| panic!("{e}"));
+        ask(stage, "PATCH", "configmaps", "m3", Some(&json!({"data": {"v": secret(11)}})));
+        stage.server.compact().unwrap_or_else(|e| panic!("{e}"));
+        mirrored(stage, &running, "m3", &secret(11));
+    }
+    ask(stage, "DELETE", "secrets", "m1", None);
+    mirrored(stage, &running, "m1", &secret(1));
+    ask(stage, "PATCH", "secrets", "m2", Some(&json!({"data": {"v": "eA=="}})));
+    mirrored(stage, &running, "m2", &secret(2));
+    ask(stage, "POST", "configmaps", "", Some(&map("m9", &secret(9))));
+    mirrored(stage, &running, "m9", &secret(9));
     running.stop();
     recordings.flush();
 
-    let mut kinds = BTreeSet::new();
+    let (mut kinds, mut compressed) = (BTreeSet::new(), 0);
     for path in steersman_record::recordings(recordings.path()).unwrap_or_else(|e| panic!("{e}")) {
         let recording = steersman_record::read(&path).unwrap_or_else(|e| panic!("{e}"));
         let kind = recording.header.kind;
@@ -101,18 +191,23 @@ pub fn a_recorded_run_is_replayed_exactly<E: Executor>() {
         };
         let compared = replay.and_then(|replay| replay.compare(&recording)).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(compared.first, None, "{}", path.display());
-        assert_eq!(compared.skipped, 0, "{}", path.display());
+        assert_eq!((compared.skipped, &recording.end), (0, &End::Whole), "{}", path.display());
         // Of calls, each has a line that makes it.
         assert!(compared.steps > 5 && compared.steps <= recording.records.len() as u64, "{compared:?}");
         kinds.insert(kind.to_string());
+        compressed += usize::from(has_gzip(&recording));
     }
     assert_eq!(kinds.into_iter().collect::<Vec<_>>(), ["calls", "controller", "manager", "source"]);
+    assert!(compressed > 0 || !hard, "{compressed} recordings of compressed answers");
 
-    let hidden: Vec<_> = (0..11).flat_map(|n| [secret(n), STANDARD.encode(secret(n))]).collect();
+    let data = (0..12).flat_map(|n| [secret(n), STANDARD.encode(secret(n))]);
+    // Of those only the Secrets are masked.
+    let hidden: Vec<_> =
+        data.skip(usize::from(hard)).step_by(1 + usize::from(hard)).chain(credentials).collect();
     for entry in fs::read_dir(recordings.path()).unwrap_or_else(|e| panic!("{e}")).flatten() {
         let text = fs::read_to_string(entry.path()).unwrap_or_else(|e| panic!("{e}"));
-        for hidden in hidden.iter().map(String::as_str).chain([stage.server.token()]) {
-            assert!(!text.contains(hidden), "{hidden} stands in {}", entry.path().display());
+        for hidden in &hidden {
+            assert!(!text.contains(hidden.as_str()), "{hidden} stands in {}", entry.path().display());
         }
     }
 }
