@@ -34,8 +34,8 @@
 //! ```text
 //! source 0 configmaps.v1, recorded by steersman 0.1.0, 3 records
 //! #1 1.000000000s connection 1 stands
-//!   - write 1: GET /api/v1/configmaps?limit=500 (131 bytes, #e2bd8c7af32bb282)
-//!   + write 1: GET /api/v1/configmaps?limit=7 (129 bytes, #374d4d6c639a17e7)
+//!   - write 1: GET /api/v1/configmaps?limit=500 (135 bytes, #e2bd8c7af32bb282)
+//!   + write 1: GET /api/v1/configmaps?limit=7 (133 bytes, #67383fdd65108e3c)
 //!     waits: waiting for the response until 71.000000000s
 //! 3 steps replayed, 1 differ from what was recorded, the first is 1
 //! ```
