@@ -9,13 +9,14 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use std::sync::Mutex;
 
-use quickcheck::{Arbitrary, Gen, QuickCheck};
+use quickcheck::{Arbitrary, Gen};
 
 use super::file::{Bound, End, Header, Keep, Segments, Write};
 use super::replay::{Comparison, Replay};
 use super::*;
 use crate::api::{Api, Raw, ResourceType, Scope, kinds};
 use crate::auth::Authenticator;
+use crate::cases::cases;
 use crate::client::{CallInput, Endpoint};
 use crate::config::{Bearer, Cluster, Config, FileError, Secret};
 use crate::controller::{self, SourceId, WatchSpec};
@@ -671,7 +672,7 @@ impl Life {
 
 #[test]
 fn any_life_of_a_source_is_replayed() {
-    QuickCheck::new().tests(300).quickcheck((|life: Life| life.live()) as fn(Life) -> bool);
+    cases(300).quickcheck((|life: Life| life.live()) as fn(Life) -> bool);
 }
 
 #[test]
