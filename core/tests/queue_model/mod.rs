@@ -399,6 +399,11 @@ pub(crate) fn play(data: &[u8]) {
             12 => now = (now + bytes.duration()).min(FAR),
             13 => {
                 if let Some(d) = queue.next_deadline().filter(|d| d.at <= FAR) {
+                    // A moment before it, nothing is different.
+                    let before = now.max(Time::from_nanos(d.at.as_nanos().saturating_sub(1)));
+                    queue.wake(before);
+                    model.wake(before);
+                    assert_eq!(queue.ready(), model.ready().count(), "ready a nanosecond before {d:?}");
                     now = now.max(d.at);
                     queue.wake(now);
                     model.wake(now);
