@@ -37,8 +37,9 @@ pub const READS_IN_A_ROW: u32 = 16;
 /// How many inputs may wait for a controller before those who bring them wait too; the controller itself never waits for
 /// them. Go's controllers have unbounded queues of deltas here; ours fill the connection to the server instead.
 pub const INBOX: usize = 1024;
-/// How long a key that has written waits for its watches to show it. A watch that broke is back after 30 s at most
-/// ([`Policy::WATCH`](crate::backoff::Policy::WATCH)); kube-controller-manager's expectations wait five minutes.
+/// How long a key that has written waits for its watches to show it. A watch that broke mostly is back within that time
+/// ([`Policy::WATCH`](crate::backoff::Policy::WATCH)), and a key shall not stand still for the sake of one that is not;
+/// kube-controller-manager's expectations wait five minutes.
 pub const CATCH_UP: Duration = Duration::from_secs(30);
 /// Most objects of which a controller remembers, for one key, that their watch has not shown what was written.
 pub const UNSEEN_WRITES: usize = 256;

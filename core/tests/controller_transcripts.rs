@@ -16,6 +16,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "the test reads and rewrites its files; the core does not")]
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
@@ -158,7 +159,7 @@ impl Player {
                     at => WrittenState::At(at.into()),
                 };
                 let (group, plural, uid) = (of.group.to_string(), of.plural.to_string(), name.into());
-                Input::Wrote { id, write: Written { group, plural, key, uid, now } }
+                Input::Wrote { id, write: Written { group, plural, key, uid, labels: BTreeMap::new(), now } }
             }
             "done" => {
                 let id = ReconcileId(word().parse().unwrap());

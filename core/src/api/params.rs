@@ -1,5 +1,6 @@
 //! Parameters of requests. Each writes its part of the query string, in a fixed order.
 
+use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt::Write as _;
@@ -29,6 +30,27 @@ impl Selectors {
         Self { fields: selector.into(), ..Self::default() }
     }
 
+    /// Whether objects with these labels are surely selected. Fields cannot be told here, so a field selector selects nothing
+    /// for sure, and neither does one that cannot be read.
+    ///
+    /// ```
+    /// use steersman_core::api::Selectors;
+    /// let labels = [("app".to_string(), "db".to_string())].into();
+    /// for yes in ["", "app", "app=db", "app==db,tier!=cache", "app in (db, web),!canary", "tier notin (cache)"] {
+    ///     assert!(Selectors::labels(yes).take(&labels), "{yes}");
+    /// }
+    /// for no in ["app=web", "!app", "tier", "app notin (db)", "app in ()", "app>1", "app=db,", "app in (db"] {
+    ///     assert!(!Selectors::labels(no).take(&labels), "{no}");
+    /// }
+    /// assert!(!Selectors::fields("metadata.name=a").take(&labels));
+    /// ```
+    #[must_use]
+    pub fn take(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.fields.trim().is_empty()
+            && (self.labels.trim().is_empty()
+                || requirements(&self.labels).all(|r| requirement(r.trim(), labels) == Some(true)))
+    }
+
     /// Whether it selects everything.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -38,6 +60,45 @@ impl Selectors {
     fn write(&self, q: &mut Query<'_>) {
         q.text("labelSelector", &self.labels);
         q.text("fieldSelector", &self.fields);
+    }
+}
+
+/// The parts of a label selector: commas part them, but not those between brackets.
+fn requirements(selector: &str) -> impl Iterator<Item = &str> {
+    let mut inside = false;
+    selector.split(move |c| {
+        inside = (inside || c == '(') && c != ')';
+        c == ',' && !inside
+    })
+}
+
+/// Whether labels meet one part of a selector; `None` if it cannot be read.
+fn requirement(text: &str, labels: &BTreeMap<String, String>) -> Option<bool> {
+    let is_key = |key: &str| {
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
+        !key.is_empty() && key.chars().all(fits)
+    };
+    let value = |key: &str| is_key(key).then(|| labels.get(key).map(String::as_str));
+    if let Some((key, wanted)) = text.split_once("!=") {
+        return Some(value(key.trim())? != Some(wanted.trim()));
+    }
+    if let Some((key, wanted)) = text.split_once('=') {
+        let wanted = wanted.strip_prefix('=').unwrap_or(wanted);
+        return Some(value(key.trim())? == Some(wanted.trim()));
+    }
+    if let Some((key, values)) = text.strip_suffix(')').and_then(|t| t.split_once('(')) {
+        let (key, word) = key.trim().rsplit_once(char::is_whitespace)?;
+        let found = value(key.trim())?;
+        let among = found.is_some_and(|found| values.split(',').any(|v| v.trim() == found));
+        return match word {
+            "in" => Some(among),
+            "notin" => Some(!among),
+            _ => None,
+        };
+    }
+    match text.strip_prefix('!') {
+        Some(key) => Some(value(key.trim())?.is_none()),
+        None => Some(value(text)?.is_some()),
     }
 }
 

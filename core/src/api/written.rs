@@ -1,6 +1,8 @@
 //! What a request has written, told from its answer.
 
+use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -21,6 +23,9 @@ pub struct Written {
     pub key: Key,
     /// Its uid.
     pub uid: String,
+    /// Its labels, where the answer shows them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
     /// What it is since then.
     pub now: WrittenState,
 }
@@ -49,11 +54,33 @@ impl fmt::Display for Written {
     }
 }
 
+/// What an answer shows of an object, or is a `Status` about one.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Body {
+    api_version: Option<String>,
+    kind: Option<String>,
+    metadata: ObjectMeta,
+}
+
+/// What keeps a Namespace from going: its finalizers are not among the others.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Body {
-    kind: String,
-    metadata: ObjectMeta,
+struct NamespaceBody {
+    spec: Option<NamespaceSpec>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct NamespaceSpec {
+    finalizers: Vec<String>,
+}
+
+/// The options of a deletion, which are its body.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Options {
+    dry_run: Vec<String>,
 }
 
 impl Written {
@@ -84,25 +111,32 @@ impl Written {
             return None;
         }
         let target = Target::parse(&request.path_and_query)?;
-        let written = |key, uid: String, now| {
+        let delete = request.method == Method::Delete;
+        let options = request.body.as_deref().filter(|_| delete).map(serde_json::from_slice::<Options>);
+        if options.is_some_and(|o| o.is_ok_and(|o| !o.dry_run.is_empty())) {
+            return None;
+        }
+        let written = |key, uid: String, labels, now| {
             let (group, plural) = (target.group.to_string(), target.plural.to_string());
-            (!uid.is_empty()).then_some(Self { group, plural, key, uid, now })
+            (!uid.is_empty()).then_some(Self { group, plural, key, uid, labels, now })
         };
-        let Body { kind, metadata: meta } = serde_json::from_slice(body).ok()?;
-        if kind == "Status" {
-            let details = serde_json::from_slice::<Status>(body).ok()?.details?;
-            let whole = request.method == Method::Delete && target.name.is_some() && target.sub.is_none();
+        let Body { api_version, kind, metadata: meta } = serde_json::from_slice(body).ok()?;
+        if kind.as_deref() == Some("Status") && api_version.is_none_or(|v| v == "v1") {
+            let status = serde_json::from_slice::<Status>(body).ok().filter(|s| !s.is_failure())?;
+            let details = status.details?;
+            let one = delete && target.name.is_some() && target.sub.is_none();
             let key = Key::namespaced(target.namespace.unwrap_or_default(), &details.name);
-            return whole.then(|| written(key, details.uid, WrittenState::Gone))?;
+            return one.then(|| written(key, details.uid, BTreeMap::new(), WrittenState::Gone))?;
         }
         let key = Key::namespaced(&meta.namespace, &meta.name);
-        let held = !meta.finalizers.is_empty() || meta.deletion_grace_period_seconds.unwrap_or(0) > 0;
-        let ending = request.method == Method::Delete || meta.deletion_timestamp.is_some();
-        if ending && !held {
-            return written(key, meta.uid, WrittenState::Gone);
+        let held = !meta.finalizers.is_empty()
+            || meta.deletion_grace_period_seconds.unwrap_or(0) > 0
+            || target.is_a_namespace() && namespace_is_held(body);
+        if (delete || meta.deletion_timestamp.is_some()) && !held {
+            return written(key, meta.uid, meta.labels, WrittenState::Gone);
         }
         let now = Some(meta.resource_version).filter(|v| !v.is_empty()).map(WrittenState::At)?;
-        written(key, meta.uid, now)
+        written(key, meta.uid, meta.labels, now)
     }
 
     /// Whether it is an object of this resource.
@@ -110,6 +144,12 @@ impl Written {
     pub fn is_of(&self, resource: &ResourceType) -> bool {
         (&*self.group, &*self.plural) == (&*resource.group, &*resource.plural)
     }
+}
+
+/// Whether its finalizers hold a Namespace; what does not show them, such as metadata alone, does not say.
+fn namespace_is_held(body: &[u8]) -> bool {
+    let spec = serde_json::from_slice::<NamespaceBody>(body).ok().and_then(|b| b.spec);
+    spec.is_none_or(|spec| !spec.finalizers.is_empty())
 }
 
 /// The parts of a request's path.
@@ -122,6 +162,10 @@ struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
+    fn is_a_namespace(&self) -> bool {
+        self.group.is_empty() && self.plural == "namespaces"
+    }
+
     /// `None` for what writes no object that its answer shows.
     fn parse(path_and_query: &'a str) -> Option<Self> {
         let (path, query) = path_and_query.split_once('?').unwrap_or((path_and_query, ""));
@@ -181,6 +225,11 @@ mod tests {
         );
         assert_eq!(at("/apis/apps/v1/namespaces/n/deployments/a/scale"), some("deployments.apps n/a at 7 u"));
         assert_eq!(of(Post, "/api/v1/namespaces/n/pods?fieldValidation=Strict", A), some("pods n/a at 7 u"));
+        let named = r#"{"apiVersion":"x.io/v1","kind":"Status","metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"7"}}"#;
+        assert_eq!(of(Put, "/apis/x.io/v1/namespaces/n/statuses/a", named), some("statuses.x.io n/a at 7 u"));
+        let unnamed =
+            r#"{"kind":null,"metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":"7"}}"#;
+        assert_eq!(of(Put, "/api/v1/namespaces/n/pods/a", unnamed), some("pods n/a at 7 u"));
         let zone = r#"{"metadata":{"name":"z","uid":"u","resourceVersion":"8"}}"#;
         assert_eq!(of(Patch, "/apis/x.io/v1/zones/z", zone), some("zones.x.io z at 8 u"));
         for path in ["/api/v1/namespaces/z", "/api/v1/namespaces/z/status", "/api/v1/namespaces/z/finalize"] {
@@ -210,6 +259,22 @@ mod tests {
     }
 
     #[test]
+    fn a_namespace_is_held_by_finalizers_of_its_own() {
+        let body = |spec: &str| {
+            format!(
+                r#"{{"metadata":{{"name":"z","uid":"u","resourceVersion":"8","deletionTimestamp":"t"}}{spec}}}"#
+            )
+        };
+        for method in [Method::Delete, Method::Patch] {
+            let of = |spec: &str| of(method, "/api/v1/namespaces/z", &body(spec));
+            let ending = Some("namespaces z at 8 u".into());
+            assert_eq!(of(r#","spec":{"finalizers":["kubernetes"]}"#), ending);
+            assert_eq!(of(""), ending, "metadata alone does not say");
+            assert_eq!(of(r#","spec":{}"#), Some("namespaces z gone u".into()));
+        }
+    }
+
+    #[test]
     fn what_shows_no_object_writes_none() {
         use Method::{Delete, Get, Post, Put};
         let pod = "/api/v1/namespaces/n/pods/a";
@@ -224,6 +289,11 @@ mod tests {
             of(Post, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", r#"{"metadata":{}}"#),
             None
         );
+        let failed = r#"{"kind":"Status","status":"Failure","details":{"name":"a","uid":"u"}}"#;
+        assert_eq!(of(Delete, pod, failed), None, "a refusal with 200");
+        let dry = crate::api::DeleteParams { dry_run: true, ..Default::default() };
+        let dry = crate::api::Api::<crate::api::kinds::ConfigMap>::namespaced("n").delete("a", &dry);
+        assert_eq!(Written::of(&dry, A.as_bytes()), None, "a dry run, as its options say");
         for body in ["", "{", "[]", "null", r#"{"metadata":7}"#, r#"{"metadata":{"name":"a","uid":"u"}}"#] {
             assert_eq!(of(Put, pod, body), None, "{body}");
         }

@@ -181,12 +181,13 @@ impl<K> Builder<K> {
     }
 
     /// Read your writes: a key whose reconcile has written through its context's client runs again only when the watches
-    /// of this controller have shown that, so no run takes a view from before its own writes for the truth. This is how
-    /// long it waits for them at most; 30 s if not said, zero for not at all.
+    /// of this controller have shown that, so that a run does not take a view from before its own writes for the truth. This
+    /// is how long it waits for them at most; 30 s if not said, zero for not at all.
     ///
-    /// Watches with selectors are waited for only if they know the object: the others may never show it. What a reconcile made
-    /// and somebody removed while such a watch was broken stays unnoticed, as in every other runtime; who must know looks
-    /// again with [`Action::requeue`](super::Action::requeue).
+    /// Nothing is known, and so not waited for, of a write whose answer was lost or never awaited, of the deletion of a whole
+    /// collection, and of what another client wrote. Of watches with selectors only those wait whose label selector takes the
+    /// object, or which know it already; what a field selector leaves out cannot be told. A reconcile stays right without
+    /// this if a repeated write does no harm: names that follow from the object, applies, preconditions.
     #[must_use]
     pub fn catch_up(mut self, limit: Duration) -> Self {
         self.config = self.config.catch_up(limit);

@@ -53,7 +53,8 @@ impl<C> Context<C> {
         }
     }
 
-    /// The client.
+    /// The client of this run: its controller hears of what it writes, and waits until the views show that
+    /// ([`Builder::catch_up`](super::Builder::catch_up)).
     pub const fn client(&self) -> &C {
         &self.client
     }

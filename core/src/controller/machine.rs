@@ -11,7 +11,7 @@ use super::mapping::{concerned, normal, subject};
 use super::stats::{ControllerPhase, ControllerStatus, Histogram, LastError, OldestRun, Results, SourceView};
 use super::types::{Input, Notice, Outcome, Output, ReconcileId, Run, SourceId};
 use super::unseen::{Shown, Unseen, Until, Version, Write};
-use crate::api::{Scope, Selectors, Written, WrittenState};
+use crate::api::{Scope, Written, WrittenState};
 use crate::guard::guarded;
 use crate::machine::{Deadline, Machine, Outputs, Reason};
 use crate::object::{Key, Resource, version};
@@ -32,7 +32,7 @@ pub struct Controller<T> {
     unsynced: usize,
     /// The views as the last run got them; dropped when one changes.
     views: Option<Arc<[Snapshot<T>]>>,
-    runs: BTreeMap<ReconcileId, Active>,
+    runs: BTreeMap<ReconcileId, Active<T>>,
     /// Runs that may still time out, by when.
     timeouts: BTreeSet<(Time, ReconcileId)>,
     next_id: u64,
@@ -72,11 +72,13 @@ impl<T: Resource> State<T> {
 }
 
 #[derive(Debug)]
-struct Active {
+struct Active<T> {
     key: Key,
     since: Time,
     handed_out: Time,
     failures: u32,
+    /// What it was given.
+    views: Arc<[Snapshot<T>]>,
 }
 
 #[derive(Debug, Default)]
@@ -252,24 +254,30 @@ impl<T: Resource> Controller<T> {
 
     /// A run has written: which sources have yet to show it?
     fn wrote(&mut self, now: Time, id: ReconcileId, write: &Written) {
-        let Some(Active { key, .. }) = self.runs.get(&id) else {
+        let Some(Active { key, views, .. }) = self.runs.get(&id) else {
             self.stats.stray += 1;
             return;
         };
+        if !self.sources.first().is_some_and(|primary| primary.knows(key)) {
+            return; // Who is gone reads nothing any more.
+        }
         for ((source, state), n) in self.config.sources.iter().zip(&self.sources).zip(0..) {
             let source_id = SourceId(n);
-            let seen = state.holds(&write.key, &write.uid);
+            let seen = state.holds(&write.key, &write.uid).is_some();
+            let awaited = self.unseen.awaited(key, source_id, &write.key, &write.uid);
             // What a selector leaves out is never shown.
-            let waits = seen.is_some() || source.watch.selectors == Selectors::default();
-            if !waits || !source.watch.covers(write) {
+            let shows = || seen || awaited.is_some() || source.watch.selectors.take(&write.labels);
+            if !source.watch.covers(write) || !shows() {
                 continue;
             }
             let until = match &write.now {
-                WrittenState::Gone => seen.map(|_| Until::Gone),
+                WrittenState::Gone => (seen || awaited.is_some()).then_some(Until::Gone(awaited)),
                 WrittenState::At(version) => {
                     let reached = Version::new(&state.resource_version);
                     let (Some(version), Some(reached)) = (Version::new(version), reached) else { continue };
-                    if version <= reached && seen.is_none() {
+                    // (If it is older than the run, the request has changed nothing, and whoever repeats it would never rest.)
+                    let begun = views.get(source_id.index()).and_then(|v| Version::new(v.resource_version()));
+                    if version <= reached && !seen && begun.is_some_and(|begun| version > begun) {
                         // It came and went before its writer heard of it.
                         self.queue.add(now, key.clone(), Priority::NORMAL);
                     }
@@ -278,7 +286,7 @@ impl<T: Resource> Controller<T> {
             };
             if let Some(until) = until {
                 let (object, uid) = (write.key.clone(), write.uid.clone());
-                self.unseen.wrote(key, Write { source: source_id, object, uid, until });
+                self.unseen.wrote(key, Write { source: source_id, object, uid, until, counts: true });
             }
         }
     }
@@ -290,7 +298,7 @@ impl<T: Resource> Controller<T> {
         if back {
             all = self.unseen.restored(id);
         } else if let Some(version) = Version::new(&state.resource_version) {
-            all = self.unseen.reached(id, &version);
+            all = self.unseen.reached(id, &version, |object, uid| state.holds(object, uid).is_some());
         }
         for change in changes {
             if let Change::Deleted { old, .. } = change {
@@ -379,7 +387,7 @@ impl<T: Resource> Controller<T> {
         for key in self.unseen.overdue(now) {
             self.stats.not_shown += 1;
             let after = self.config.catch_up;
-            out.extend(self.unseen.of(&key).iter().take(1).map(|Write { source, object, .. }| {
+            out.extend(self.unseen.of(&key).iter().rev().take(1).map(|Write { source, object, .. }| {
                 let (key, source, object) = (key.clone(), *source, object.clone());
                 Output::Notice(Notice::NotShown { key, source, object, after })
             }));
@@ -438,7 +446,13 @@ impl<T: Resource> Controller<T> {
             }
             self.runs.insert(
                 id,
-                Active { key: next.key.clone(), since: next.since, handed_out: now, failures: next.failures },
+                Active {
+                    key: next.key.clone(),
+                    since: next.since,
+                    handed_out: now,
+                    failures: next.failures,
+                    views: Arc::clone(views),
+                },
             );
             out.push(Output::Run(Run {
                 id,

@@ -176,17 +176,28 @@ impl Bench {
 
     /// A run has written an object; "" for gone.
     pub(crate) fn wrote(&mut self, key: &str, of: &ResourceType, object: &str, version: &str) -> String {
+        self.labelled(key, of, object, version, "")
+    }
+
+    /// A run has written an object with the label `app`.
+    pub(crate) fn labelled(
+        &mut self,
+        key: &str,
+        of: &ResourceType,
+        object: &str,
+        version: &str,
+        app: &str,
+    ) -> String {
         let id = self.open.iter().find(|r| r.key.to_string() == key).expect("it runs").id;
         let now = match version {
             "" => WrittenState::Gone,
             at => WrittenState::At(at.to_string()),
         };
         let (group, plural) = (of.group.to_string(), of.plural.to_string());
-        let uid = format!("uid-{object}");
-        self.input(Input::Wrote {
-            id,
-            write: Written { group, plural, key: object.parse().unwrap(), uid, now },
-        })
+        let (key, uid) = (object.parse().unwrap(), format!("uid-{object}"));
+        let labels =
+            [("app".to_string(), app.to_string())].into_iter().filter(|(_, v)| !v.is_empty()).collect();
+        self.input(Input::Wrote { id, write: Written { group, plural, key, uid, labels, now } })
     }
 
     pub(crate) fn ok(&mut self, key: &str) -> String {

@@ -36,8 +36,6 @@ pub(super) struct Unseen {
 struct Writer {
     /// At most one of an object in a source, the last ones last.
     writes: Vec<Write>,
-    /// Its present run has written something that is in `writes`.
-    fresh: bool,
     on_hold: Option<Time>,
 }
 
@@ -48,6 +46,8 @@ pub(super) struct Write {
     pub(super) object: Key,
     pub(super) uid: String,
     pub(super) until: Until,
+    /// It is among what its key waits for. What took too long no longer is, nor does it keep later runs waiting.
+    pub(super) counts: bool,
 }
 
 /// When a write counts as shown.
@@ -55,8 +55,27 @@ pub(super) struct Write {
 pub(super) enum Until {
     /// The source has reached this version.
     At(Version),
-    /// The object has left the source's view.
-    Gone,
+    /// The object has left the source's view; or is not there when the source has reached this version, in which it still
+    /// was: then it came and went unseen.
+    Gone(Option<Version>),
+}
+
+impl Until {
+    const fn version(&self) -> Option<&Version> {
+        match self {
+            Self::At(version) | Self::Gone(Some(version)) => Some(version),
+            Self::Gone(None) => None,
+        }
+    }
+
+    /// Whether this state of an object comes after another one; nothing comes after its end.
+    fn is_after(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Gone(_), Self::At(_)) => true,
+            (Self::At(a), Self::At(b)) => a > b,
+            (_, Self::Gone(_)) => false,
+        }
+    }
 }
 
 /// What has been shown of a key's writes.
@@ -118,13 +137,17 @@ impl Unseen {
         self.holds.first().map(|&(at, _)| Deadline { at, why: Reason::CatchUp })
     }
 
-    /// A run of `key` has written this, and the source has not shown it. A later write of an object takes the place of an
-    /// earlier one; of too many the last are remembered, since a source that shows them has passed the others.
+    /// A run of `key` has written this, and the source has not shown it. The later state of an object takes the place of the
+    /// earlier one, whatever the order of the answers; of too many writes the last are remembered.
     pub(super) fn wrote(&mut self, key: &Key, write: Write) {
-        let Self { writers, .. } = self;
-        let Writer { writes, fresh, .. } = writers.entry(key.clone()).or_default();
-        *fresh = true;
+        let writes = &mut self.writers.entry(key.clone()).or_default().writes;
         let same = writes.iter().position(|w| w.source == write.source && w.object == write.object);
+        if let Some(known) = same.map(|at| &writes[at])
+            && known.uid == write.uid
+            && known.until.is_after(&write.until)
+        {
+            return;
+        }
         let full = (writes.len() >= limits::UNSEEN_WRITES).then_some(0);
         let old = same.or(full).map(|at| writes.remove(at));
         writes.push(write.clone());
@@ -132,16 +155,24 @@ impl Unseen {
             self.unlist(key, &old);
         }
         let Write { source, object, until, .. } = write;
-        match until {
-            Until::At(version) => self.versions.insert((source, version, key.clone(), object)),
-            Until::Gone => self.goings.insert((source, object, key.clone())),
-        };
+        if let Some(version) = until.version() {
+            self.versions.insert((source, version.clone(), key.clone(), object.clone()));
+        }
+        if matches!(until, Until::Gone(_)) {
+            self.goings.insert((source, object, key.clone()));
+        }
+    }
+
+    /// The version in which a source has yet to show an object that `key` has written.
+    pub(super) fn awaited(&self, key: &Key, source: SourceId, object: &Key, uid: &str) -> Option<Version> {
+        let is_it = |w: &&Write| w.source == source && w.object == *object && w.uid == uid;
+        self.of(key).iter().find(is_it).and_then(|w| w.until.version().cloned())
     }
 
     /// A run of `key` has ended. Whether the key is on hold from now on.
     pub(super) fn ended(&mut self, now: Time, key: &Key) -> bool {
         let Some(writer) = self.writers.get_mut(key) else { return false };
-        let hold = core::mem::take(&mut writer.fresh) && !self.patience.is_zero();
+        let hold = writer.writes.iter().any(|w| w.counts) && !self.patience.is_zero();
         if hold {
             let until = now + self.patience;
             writer.on_hold = Some(until);
@@ -150,12 +181,24 @@ impl Unseen {
         hold
     }
 
-    /// The source has reached a version.
-    pub(super) fn reached(&mut self, source: SourceId, version: &Version) -> Vec<Shown> {
+    /// The source has reached a version; `holds` tells whether its view has an object of this key and uid.
+    pub(super) fn reached(
+        &mut self,
+        source: SourceId,
+        version: &Version,
+        holds: impl Fn(&Key, &str) -> bool,
+    ) -> Vec<Shown> {
         let from = (source, Version::NONE, Key::cluster(""), Key::cluster(""));
         let due = self.versions.range(from..).take_while(|(s, v, ..)| *s == source && v <= version);
         let keys: BTreeSet<Key> = due.map(|(_, _, key, _)| key.clone()).collect();
-        self.shown(keys, |w| w.source == source && matches!(&w.until, Until::At(v) if v <= version))
+        self.shown(keys, |w| {
+            w.source == source
+                && match &w.until {
+                    Until::At(v) => v <= version,
+                    Until::Gone(Some(v)) => v <= version && !holds(&w.object, &w.uid),
+                    Until::Gone(None) => false,
+                }
+        })
     }
 
     /// An object has left the source's view.
@@ -164,7 +207,7 @@ impl Unseen {
         let due = self.goings.range(from..).take_while(|(s, o, _)| (*s, o) == (source, object));
         let keys: BTreeSet<Key> = due.map(|(_, _, key)| key.clone()).collect();
         let is_it = |w: &Write| w.source == source && w.object == *object && w.uid == uid;
-        self.shown(keys, |w| is_it(w) && w.until == Until::Gone)
+        self.shown(keys, |w| is_it(w) && matches!(w.until, Until::Gone(_)))
     }
 
     /// The source went back in time: what was written before may be gone, and its versions never come.
@@ -181,6 +224,7 @@ impl Unseen {
             let Some((_, key)) = self.holds.pop_first() else { break };
             if let Some(writer) = self.writers.get_mut(&key) {
                 writer.on_hold = None;
+                writer.writes.iter_mut().for_each(|w| w.counts = false);
             }
             keys.push(key);
         }
@@ -213,10 +257,15 @@ impl Unseen {
             let (writes, left): (Vec<_>, _) =
                 core::mem::take(&mut writer.writes).into_iter().partition(&which);
             writer.writes = left;
-            let free = writer.writes.is_empty();
+            let free = !writer.writes.iter().any(|w| w.counts);
+            let held = if free { writer.on_hold.take() } else { None };
+            let over = writer.writes.is_empty();
+            if let Some(until) = held {
+                self.holds.remove(&(until, key.clone()));
+            }
             writes.iter().for_each(|write| self.unlist(&key, write));
-            if free {
-                self.forget(&key);
+            if over {
+                self.writers.remove(&key);
             }
             all.push(Shown { key, writes, free });
         }
@@ -224,11 +273,11 @@ impl Unseen {
     }
 
     fn unlist(&mut self, key: &Key, Write { source, object, until, .. }: &Write) {
-        match until {
-            Until::At(version) => {
-                self.versions.remove(&(*source, version.clone(), key.clone(), object.clone()))
-            }
-            Until::Gone => self.goings.remove(&(*source, object.clone(), key.clone())),
-        };
+        if let Some(version) = until.version() {
+            self.versions.remove(&(*source, version.clone(), key.clone(), object.clone()));
+        }
+        if matches!(until, Until::Gone(_)) {
+            self.goings.remove(&(*source, object.clone(), key.clone()));
+        }
     }
 }

@@ -349,7 +349,8 @@ impl<K: Ord + Clone> Queue<K> {
         Self::unhold(&mut self.lines, now, key, entry);
         let mut pause = None;
         if let Some((delay, why)) = again {
-            let due_already = matches!(entry.want, Some(Want { place: Place::Ready { .. }, .. }));
+            let due_already =
+                matches!(entry.want, Some(Want { place: Place::Ready { .. } | Place::Held, .. }));
             if self.phase == Phase::Open {
                 let at = now + delay;
                 self.enqueue(now, key.clone(), run.priority, at, at, why);

@@ -411,6 +411,7 @@ fn run_controller(memory: &Memory, config: controller::Config<Object>) {
                 plural: "secrets".to_owned(),
                 key: Key::namespaced("prod", "b"),
                 uid: "u-b".to_owned(),
+                labels: [("app".to_owned(), "b".to_owned())].into(),
                 now: crate::api::WrittenState::At("99".to_owned()),
             };
             controller.handle(now, controller::Input::Wrote { id, write }, &mut said);

@@ -9,7 +9,7 @@ use common::{map, mirrored, program};
 use steersman_core::api::Api;
 use steersman_core::api::kinds::{ConfigMap, Secret};
 use steersman_core::client::Error;
-use steersman_core::controller::{Action, Builder, SourceId};
+use steersman_core::controller::{Action, Builder, SourceId, WatchSpec};
 use steersman_core::object::{ObjectMeta, controller_owner_reference};
 use steersman_sim::{Cluster, Fault, Sim, What, When};
 
@@ -44,7 +44,7 @@ async fn one_secret(config: Arc<ConfigMap>, cx: steersman_smol::Context) -> Resu
             namespace: "default".into(),
             ..ObjectMeta::default()
         };
-        let metadata = metadata.owner(controller_owner_reference(cx.object()));
+        let metadata = metadata.label("app", "mirror").owner(controller_owner_reference(cx.object()));
         let secret = Secret { metadata, ..Secret::default() };
         cx.client().send(Api::<Secret>::namespaced("default").create(&secret)).await?;
     }
@@ -69,8 +69,14 @@ fn a_slow_watch_makes_nobody_do_its_work_twice() {
             .always(no_more_than_one)
     };
     let blind = [Fault { when: When::Commit(1), what: What::Blind { replica: 0, lasts: S * 5 } }];
+    let selecting = |_| {
+        let labelled = WatchSpec::from(Api::<Secret>::all()).labels("app in (mirror, other),!hidden");
+        Builder::new(Api::<ConfigMap>::all()).owns(labelled)
+    };
     for seed in 0..20 {
-        sim(|builder| builder).run_with(seed, &blind).unwrap_or_else(|f| panic!("{f}"));
+        for setting in [(|builder| builder) as fn(Builder<ConfigMap>) -> Builder<ConfigMap>, selecting] {
+            sim(setting).run_with(seed, &blind).unwrap_or_else(|f| panic!("{f}"));
+        }
         let failure = sim(|builder| builder.catch_up(Duration::ZERO)).run_with(seed, &blind).unwrap_err();
         assert_eq!(failure.violation.oracle, "always", "{failure}");
     }

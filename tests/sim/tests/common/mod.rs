@@ -19,10 +19,10 @@ pub(crate) fn program(m: Replica) -> Replica {
     m.controller(plan::controller(None).run(Arc::new(Mirror)))
 }
 
-/// The same with a selector on its watch of the Secrets. Such a watch need not show what was written, so the controller does
-/// not miss it: what comes and goes while the watch is broken is missed for ever.
+/// The same with a selector of fields on its watch of the Secrets. Nobody here can tell what such a watch leaves out, so the
+/// controller does not wait for what it wrote: what comes and goes while the watch is broken is missed for ever.
 pub(crate) fn trusting(m: Replica) -> Replica {
-    let secrets = WatchSpec::from(Api::<Secret>::all()).labels(MIRROR_OF);
+    let secrets = WatchSpec::from(Api::<Secret>::all()).fields("metadata.namespace=default");
     let controller = Builder::new(Api::<ConfigMap>::all()).named("configmap-mirror").owns(secrets);
     m.controller(controller.run(Arc::new(Mirror)))
 }
