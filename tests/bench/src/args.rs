@@ -23,9 +23,14 @@ pub(crate) struct Args {
     pub runs: usize,
     pub seed: u64,
     pub executors: Vec<String>,
-    pub peers: Vec<Peer>,
+    /// None if nothing was said of them.
+    pub peers: Option<Vec<Peer>>,
+    /// Take peers as they were built, and leave out those that were not.
+    pub no_build: bool,
     /// Where the figures of every run go.
     pub json: Option<String>,
+    /// Of `compare` alone: where its chart goes.
+    pub svg: Option<String>,
     /// Of the server alone: where its kubeconfig goes.
     pub kubeconfig: Option<String>,
 }
@@ -38,10 +43,11 @@ Usage: steersman-bench COMMAND [OPTIONS]
 
   list     from the start of a process to its first full state of all pods
   watch    the events of a watch, reconciled, after that
+  compare  list, list of metadata alone and watch, all executors and all peers, with the ratios to the best of the peers
   server   the server alone, until standard input ends; each line of it lets one watch begin with its events
   help     this
 
-  --objects N        how many pods [list: 100000, watch: 10000]
+  --objects N        how many pods [list: 100000, watch: 10000 or fewer]
   --size BYTES       the JSON of one pod as an item of a list, managedFields included [5000]
   --page-size N      pods a page; 0 for one response [500]
   --streaming        streaming lists (sendInitialEvents) instead
@@ -50,10 +56,13 @@ Usage: steersman-bench COMMAND [OPTIONS]
   --events N         events of the watch [100000]
   --rate N           events a second; 0 for as fast as they are taken [0]
   --executor NAME    threads, smol or none; may be given several times [both]
-  --peer NAME        kube-rs, or kube-rs-lean, which drops managedFields; may be given several times
+  --peer NAME        kube-rs, or kube-rs-lean, which drops managedFields, or none; may be given several times
+                     [compare: both, else none]
+  --no-build         peers as they were built; those that were not are left out
   --runs N           how often each contestant runs, in turns [5]
   --seed N           of the pods [1]
   --json FILE        the figures of every run
+  --svg FILE         of `compare`: a chart
   --kubeconfig FILE  of `server`: where its kubeconfig goes
 ";
 
@@ -73,8 +82,10 @@ impl Args {
             runs: 5,
             seed: 1,
             executors: Vec::new(),
-            peers: Vec::new(),
+            peers: None,
+            no_build: false,
             json: None,
+            svg: None,
             kubeconfig: None,
         };
         while let Some(name) = words.next() {
@@ -97,8 +108,15 @@ impl Args {
                     name @ ("threads" | "smol" | "none") => args.executors.push(name.to_owned()),
                     other => return Err(format!("--executor: {other:?} is not threads, smol or none")),
                 },
-                "--peer" => args.peers.push(Peer::of(&value()?)?),
+                "--peer" => {
+                    let (name, peers) = (value()?, args.peers.get_or_insert_default());
+                    if name != "none" {
+                        peers.push(Peer::of(&name)?);
+                    }
+                }
+                "--no-build" => args.no_build = true,
                 "--json" => args.json = Some(value()?),
+                "--svg" => args.svg = Some(value()?),
                 "--kubeconfig" => args.kubeconfig = Some(value()?),
                 _ => return Err(format!("no option is called {name:?}; see `help`")),
             }

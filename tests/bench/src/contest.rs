@@ -28,12 +28,41 @@ pub(crate) struct Contestant {
     pub runs: Vec<Value>,
 }
 
+#[cfg(test)]
+impl Contestant {
+    /// One who has run.
+    pub(crate) fn of_runs(name: &str, runs: Vec<Value>) -> Self {
+        Self { name: name.to_owned(), program: PathBuf::new(), first: &[], runs }
+    }
+}
+
 /// Runs the contest and prints its table.
 ///
 /// # Errors
-/// If somebody fails: a figure of one who did not do the work would be no figure.
+/// Those of [`hold`].
 pub(crate) fn run(args: &Args) -> Result<(), String> {
+    if args.svg.is_some() {
+        return Err("--svg: there is a chart of `compare` alone".to_owned());
+    }
     let server = args.server()?;
+    let contestants = hold(args)?;
+    print!("{}", table::table(args, &server.pods, &contestants));
+    if let Some(path) = &args.json {
+        write(path, &(table::json(args, &contestants).to_string() + "\n"))?;
+    }
+    Ok(())
+}
+
+/// Writes a file of figures.
+pub(crate) fn write(path: &str, text: &str) -> Result<(), String> {
+    fs::write(path, text).map_err(|e| format!("{path}: {e}"))
+}
+
+/// Runs the contest: all contestants in turns, as often as was asked for.
+///
+/// # Errors
+/// If somebody fails: a figure of one who did not do the work would be no figure.
+pub(crate) fn hold(args: &Args) -> Result<Vec<Contestant>, String> {
     let mut contestants = contestants(args)?;
     let folder = Folder::new()?;
     let mut running = Server::start(args, &folder.0.join("kubeconfig"))?;
@@ -44,12 +73,7 @@ pub(crate) fn run(args: &Args) -> Result<(), String> {
             contestant.runs.push(figures);
         }
     }
-    print!("{}", table::table(args, &server.pods, &contestants));
-    if let Some(path) = &args.json {
-        let text = table::json(args, &contestants).to_string();
-        fs::write(path, text + "\n").map_err(|e| format!("{path}: {e}"))?;
-    }
-    Ok(())
+    Ok(contestants)
 }
 
 fn contestants(args: &Args) -> Result<Vec<Contestant>, String> {
@@ -65,8 +89,9 @@ fn contestants(args: &Args) -> Result<Vec<Contestant>, String> {
     }
     // The program stands in `target/PROFILE`.
     let target = me.ancestors().nth(2).unwrap_or_else(|| Path::new("."));
-    for peer in &args.peers {
-        let program = peer.build(target)?;
+    for peer in args.peers.iter().flatten() {
+        let program = if args.no_build { peer.built(target) } else { Some(peer.build(target)?) };
+        let Some(program) = program else { continue };
         all.push(Contestant { name: peer.name().to_owned(), program, first: &[], runs: Vec::new() });
     }
     Ok(all)

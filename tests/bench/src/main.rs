@@ -7,7 +7,9 @@
 //! that keeps to the lines in `contestant`: this one (`client`), or a peer in a workspace of its own (`peers`).
 
 mod args;
+mod chart;
 mod client;
+mod compare;
 mod contest;
 mod contestant;
 mod measure;
@@ -39,6 +41,7 @@ fn run() -> Result<(), String> {
     match words.next().as_deref() {
         Some("list") => contest::run(&Args::parse(false, words)?),
         Some("watch") => contest::run(&Args::parse(true, words)?),
+        Some("compare") => compare::run(&words.collect::<Vec<_>>()),
         // The other two processes.
         Some("contestant") => client::run(&Job::from_args(words)?),
         Some("server") => {
@@ -50,6 +53,8 @@ fn run() -> Result<(), String> {
             print!("{HELP}");
             Ok(())
         }
-        Some(other) => Err(format!("no command is called {other:?}; there are: list, watch, server, help")),
+        Some(other) => {
+            Err(format!("no command is called {other:?}; there are: list, watch, compare, server, help"))
+        }
     }
 }

@@ -12,7 +12,15 @@ pub(crate) enum Peer {
     KubeRsLean,
 }
 
-const ALL: [Peer; 2] = [Peer::KubeRs, Peer::KubeRsLean];
+pub(crate) const ALL: [Peer; 2] = [Peer::KubeRs, Peer::KubeRsLean];
+
+/// Where peers are built, below where the harness is.
+const FOLDER: &str = "peers";
+
+/// One program is both of them.
+fn program(target: &Path) -> PathBuf {
+    target.join(FOLDER).join("release/kube-rs-contestant")
+}
 
 impl Peer {
     /// The one of this name.
@@ -29,19 +37,23 @@ impl Peer {
         }
     }
 
-    /// Builds its program with the release profile and says where it is. `target` is where the harness was built.
+    /// Its program, if it was built. `target` is where the harness was built.
+    pub(crate) fn built(self, target: &Path) -> Option<PathBuf> {
+        Some(program(target)).filter(|p| p.is_file())
+    }
+
+    /// Builds its program with the release profile and says where it is.
     pub(crate) fn build(self, target: &Path) -> Result<PathBuf, String> {
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/kube-rs/Cargo.toml");
-        let target = target.join("peers");
         let built = Command::new("cargo")
             .args(["build", "--release", "--locked", "--manifest-path"])
             .arg(&manifest)
             .arg("--target-dir")
-            .arg(&target)
+            .arg(target.join(FOLDER))
             .status()
             .map_err(|e| format!("cargo does not start: {e}"))?;
         if built.success() {
-            Ok(target.join("release/kube-rs-contestant"))
+            Ok(program(target))
         } else {
             Err(format!("{} cannot be built: {built}", manifest.display()))
         }

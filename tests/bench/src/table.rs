@@ -98,7 +98,8 @@ pub(crate) fn json(args: &Args, contestants: &[Contestant]) -> Value {
     })
 }
 
-fn median(mut all: Vec<f64>) -> f64 {
+/// The middle one, or the mean of the two in the middle.
+pub(crate) fn median(mut all: Vec<f64>) -> f64 {
     all.sort_by(f64::total_cmp);
     let (low, high) = (all.get((all.len().max(1) - 1) / 2), all.get(all.len() / 2));
     low.zip(high).map_or(f64::NAN, |(a, b)| (a + b) / 2.0)

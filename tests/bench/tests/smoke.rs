@@ -18,7 +18,7 @@ fn contest(name: &str, words: &[&str]) -> Value {
         .unwrap();
     let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{errors}");
-    assert!(text.contains("| threads") && text.contains("| smol") && !text.contains("NaN"), "{text}");
+    assert!(text.contains("| threads ") && text.contains("| smol ") && !text.contains("NaN"), "{text}");
     serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap()
 }
 
@@ -69,6 +69,24 @@ fn every_event_is_reconciled_in_the_end() {
         assert!((100..=1_000).contains(&reconciles), "{run}");
         assert!(run["p50"].as_f64().unwrap() <= run["p99"].as_f64().unwrap());
     });
+}
+
+#[test]
+fn everything_is_compared_with_the_peers_that_were_built() {
+    let chart = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("compare.svg");
+    let words = ["compare", "--objects", "100", "--events", "500", "--no-build", "--svg"];
+    let figures = contest("compare", &[&words[..], &[chart.to_str().unwrap()]].concat());
+    for contest in ["list", "metadata", "watch"] {
+        each(&figures[contest], |run| assert!(run["resident"].as_u64().unwrap() > 0, "{run}"));
+    }
+    let figures = figures["figures"].as_array().unwrap();
+    assert_eq!(figures.len(), 12);
+    for figure in figures {
+        let medians = figure["medians"].as_object().unwrap();
+        let ratios = figure["to_best_peer"].as_array().map_or(0, Vec::len);
+        assert!(medians.len() == 2 && ratios == 0 || medians.len() == 4 && ratios == 2, "{figure}");
+    }
+    assert!(fs::read_to_string(chart).unwrap().ends_with("</svg>\n"));
 }
 
 #[test]

@@ -41,13 +41,18 @@ fn config(job: &Job) -> watcher::Config {
     if job.streaming { config.streaming_lists() } else { config }
 }
 
+/// Whether `managedFields` are dropped before a pod is stored.
+fn lean(job: &Job) -> bool {
+    job.variant == "kube-rs-lean"
+}
+
 /// Fills a store by a reflector.
 async fn list<K>(api: Api<K>, job: Job, meter: Meter) -> Result<(), Box<dyn Error>>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
 {
     let (store, writer) = reflector::store();
-    let lean = job.variant == "kube-rs-lean";
+    let lean = lean(&job);
     let pods = watcher(api, config(&job)).default_backoff().modify(move |pod| {
         if lean {
             pod.managed_fields_mut().clear();
@@ -63,7 +68,18 @@ where
 async fn watch(api: Api<Pod>, job: Job) -> Result<(), Box<dyn Error>> {
     let (reconciles, reached) = Reconciles::new(&job);
     let reconciles = Arc::new(reconciles);
-    let controller = Controller::new(api, config(&job)).run(
+    let controller = if lean(&job) {
+        let (store, writer) = reflector::store();
+        let pods = watcher(api, config(&job))
+            .default_backoff()
+            .modify(|pod| pod.managed_fields_mut().clear())
+            .reflect(writer)
+            .applied_objects();
+        Controller::for_stream(pods, store)
+    } else {
+        Controller::new(api, config(&job))
+    };
+    let controller = controller.run(
         |pod, reconciles: Arc<Reconciles>| async move {
             let text = |name| pod.annotations().get(name).map(String::as_str);
             reconciles.begin(text(EVENT), text(SENT));
