@@ -13,9 +13,9 @@ use std::{env, thread};
 use futures::{StreamExt as _, future::ready};
 use k8s_openapi::api::core::v1::Pod;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::PartialObjectMeta;
 use kube::runtime::controller::{Action, Controller};
 use kube::runtime::{WatchStreamExt as _, reflector, watcher};
-use kube::core::PartialObjectMeta;
 use kube::{Api, Client, Config, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 
@@ -53,7 +53,7 @@ where
 {
     let (store, writer) = reflector::store();
     let lean = lean(&job);
-    let pods = watcher(api, config(&job)).default_backoff().modify(move |pod| {
+    let pods = watcher(api, config(&job)).default_backoff().modify(move |pod: &mut K| {
         if lean {
             pod.managed_fields_mut().clear();
         }
@@ -72,7 +72,7 @@ async fn watch(api: Api<Pod>, job: Job) -> Result<(), Box<dyn Error>> {
         let (store, writer) = reflector::store();
         let pods = watcher(api, config(&job))
             .default_backoff()
-            .modify(|pod| pod.managed_fields_mut().clear())
+            .modify(|pod: &mut Pod| pod.managed_fields_mut().clear())
             .reflect(writer)
             .applied_objects();
         Controller::for_stream(pods, store)
