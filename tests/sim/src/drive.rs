@@ -221,10 +221,9 @@ impl<M: Driven> Driving<M> {
                     let commits = around.base.eyes.made;
                     around.wounds.sent.push(commits);
                     around.wounds.at(Moment::AfterWrite(n));
-                    if let (Some(fault), Some(l)) =
-                        (around.wounds.due(Moment::BeforeAnswer(n)), around.base.net.links.get_mut(&link))
-                    {
-                        l.fatal = Some(fault);
+                    let due = around.wounds.due(Moment::BeforeAnswer(n));
+                    if let Some(l) = around.base.net.links.get_mut(&link) {
+                        l.before_answer.extend(due);
                     }
                 } else {
                     around.base.send(link, Dir::Up, bytes.0);

@@ -43,7 +43,8 @@ pub enum Moment {
     BeforeWrite(u64),
     /// Its n-th request that changes something has left; whether it arrives is another question.
     AfterWrite(u64),
-    /// The answer to its n-th request that changes something arrives, and nobody reads it.
+    /// The answer to its n-th request that changes something arrives, and nobody has read it: a process that dies or whose
+    /// connections are reset never will; one that lives on does when the fault lets it.
     BeforeAnswer(u64),
     /// It has begun its n-th life; the first is 1.
     Start(u64),

@@ -59,8 +59,8 @@ pub(crate) struct Link {
     pub(crate) silent: bool,
     /// Something came while it lay in the pool.
     pub(crate) dirty: bool,
-    /// The client dies when the next answer arrives; the number of the fault.
-    pub(crate) fatal: Option<usize>,
+    /// The faults that come when the next answer arrives, before anybody reads it.
+    pub(crate) before_answer: Vec<usize>,
     up: Pipe,
     down: Pipe,
 }
@@ -180,7 +180,7 @@ impl Net {
             server: false,
             silent: false,
             dirty: false,
-            fatal: None,
+            before_answer: Vec::new(),
             up: Pipe::default(),
             down: Pipe::default(),
         };

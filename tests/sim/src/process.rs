@@ -49,10 +49,9 @@ pub(crate) struct Wounds {
 }
 
 impl Wounds {
-    /// Takes the fault that waits for this moment.
-    pub(crate) fn due(&mut self, moment: Moment) -> Option<usize> {
-        let place = self.waiting.iter().position(|(m, ..)| *m == moment)?;
-        Some(self.waiting.remove(place).1)
+    /// Takes the faults that wait for this moment.
+    pub(crate) fn due(&mut self, moment: Moment) -> Vec<usize> {
+        self.waiting.extract_if(.., |(m, ..)| *m == moment).map(|(_, fault, _)| fault).collect()
     }
 
     /// This moment has come. Whether it is the last one.
@@ -324,11 +323,6 @@ impl Process {
 
     /// Something comes over a connection.
     pub(crate) fn wire(&mut self, base: &mut Base, link: LinkId, wire: Wire) {
-        if let Some(fault) = base.net.links.get_mut(&link).and_then(|l| l.fatal.take()) {
-            self.wounds.hit.push(fault);
-            self.wounds.fatal = true;
-            return;
-        }
         self.with(base, |life, base, wounds| life.wire(link, wire, base, wounds));
     }
 }

@@ -177,25 +177,39 @@ impl World {
         self.processes[who.process].wire(&mut self.base, link, wire);
     }
 
-    fn segment(&mut self, link: LinkId, dir: Dir) {
-        let Some(l) = self.base.net.links.get(&link) else { return };
-        let (who, node, server) = (l.who, l.node, l.server);
+    /// Until when a segment cannot arrive, if so.
+    fn held(&self, link: LinkId, dir: Dir) -> Option<Time> {
+        let l = self.base.net.links.get(&link)?;
+        if let Some(wall) = self.base.net.walled(l.who.process, l.node) {
+            return Some(wall.until);
+        }
+        if dir == Dir::Up {
+            return None;
+        }
         let watch = matches!(l.owner, Some((PartId::Source(_), _)));
-        if let Some(wall) = self.base.net.walled(who.process, node) {
-            let until = wall.until;
+        let blind = self.base.net.blind[l.who.process].filter(|_| watch);
+        self.processes[l.who.process].paused.or(blind)
+    }
+
+    /// What waits for an answer happens. Whether anything did.
+    fn before_answer(&mut self, link: LinkId) -> bool {
+        let Some(l) = self.base.net.links.get_mut(&link).filter(|l| l.client) else { return false };
+        let due = std::mem::take(&mut l.before_answer);
+        due.iter().for_each(|fault| self.strike(*fault));
+        !due.is_empty()
+    }
+
+    fn segment(&mut self, link: LinkId, dir: Dir) {
+        let mut held = self.held(link, dir);
+        if held.is_none() && dir == Dir::Down && self.before_answer(link) {
+            // Perhaps it does not arrive now.
+            held = self.held(link, dir);
+        }
+        if let Some(until) = held {
             return self.base.at(until, Event::Segment(link, dir));
         }
-        if dir == Dir::Down
-            && let Some(until) = self.processes[who.process].paused
-        {
-            return self.base.at(until, Event::Segment(link, dir));
-        }
-        if dir == Dir::Down
-            && let Some(until) = self.base.net.blind[who.process]
-            && watch
-        {
-            return self.base.at(until, Event::Segment(link, dir));
-        }
+        let Some(l) = self.base.net.links.get(&link) else { return };
+        let (who, server) = (l.who, l.server);
         let Some(segment) = self.base.net.arrive(link, dir) else { return };
         match dir {
             Dir::Up if server => self.servers.arrived(&mut self.base, link, segment),
@@ -467,7 +481,7 @@ impl World {
         self.servers.sick.clear();
         self.servers.truth.clear_faults();
         self.servers.each(|m| m.mute_bookmarks(false));
-        self.base.net.links.values_mut().for_each(|l| l.fatal = None);
+        self.base.net.links.values_mut().for_each(|l| l.before_answer.clear());
         for n in 0..self.processes.len() {
             self.base.net.weather[n] = Weather { lost: 0, ..self.weather };
             self.base.net.led[n] = None;

@@ -64,6 +64,41 @@ fn processes() {
 }
 
 #[test]
+fn only_a_crash_ends_a_process_at_a_write() {
+    let what = [
+        What::Reset { replica: 0 },
+        What::Pause { replica: 0, lasts: secs(1) },
+        What::Stop { replica: 0, down: secs(1) },
+        What::Partition { replica: 0, server: 0, lasts: secs(1) },
+        What::Crash { replica: 1, down: secs(1), silent: false },
+        What::Compact,
+    ];
+    for what in what {
+        for moment in [Moment::BeforeWrite(1), Moment::AfterWrite(1), Moment::BeforeAnswer(1)] {
+            let (_, trace) = one(When::In { replica: 0, moment }, what.clone());
+            shows(&trace, &["replica 0 asks: create", &format!("fault 0 {what}"), "replica 0 hears: "]);
+        }
+    }
+    let before_answer = When::In { replica: 0, moment: Moment::BeforeAnswer(1) };
+    let (_, trace) = one(before_answer, What::Reset { replica: 0 });
+    shows(&trace, &["server 0 gets POST", "fault 0", "connection reset by peer"]);
+    let (_, trace) = one(before_answer, What::Pause { replica: 0, lasts: secs(1) });
+    shows(&trace, &["replica 0 stands still", "replica 0 goes on", "replica 0 hears: "]);
+}
+
+#[test]
+fn all_faults_of_a_moment_happen() {
+    for moment in [Moment::BeforeWrite(1), Moment::AfterWrite(1), Moment::BeforeAnswer(1)] {
+        let when = When::In { replica: 0, moment };
+        let faults = [What::Compact, What::Reset { replica: 0 }].map(|what| Fault { when, what });
+        let trace = cluster().traced(3, &faults).trace.to_string();
+        for fault in ["fault 0", "fault 1"] {
+            shows(&trace, &[fault]);
+        }
+    }
+}
+
+#[test]
 fn networks() {
     let (_, trace) = one(at(1_500), What::Reset { replica: 0 });
     shows(&trace, &["replica 0", "connection reset by peer"]);
