@@ -30,6 +30,10 @@ const HIDE: &str = "hide_every_event";
 const CONFLICT: &str = "conflict_at_every_update";
 const REPEAT: &str = "repeat_every_write";
 const FAIL: &str = "fail_every_write";
+const A_TO_B: &str = "a_to_b";
+const SAME_END: &str = "run_to_same_end";
+/// All who compare a run with another one.
+pub(crate) const NAMES: [&str; 8] = [CRASH, STALE, HIDE, CONFLICT, REPEAT, FAIL, A_TO_B, SAME_END];
 
 type Verdict<T> = Result<T, Box<Failure>>;
 type Adversary = fn(&Sim, u64) -> Verdict<u64>;
@@ -185,9 +189,9 @@ impl Sim {
             (FAIL, Self::fail_every_write),
         ];
         let replay = Replay::of_environment();
-        let meant = |name: &str| replay.adversary.is_none() || replay.means(seed, Some(name));
+        let names = all.map(|(name, _)| name);
         all.into_iter()
-            .filter(|(name, _)| meant(name))
+            .filter(|(name, _)| replay.wants(name, &names))
             .try_fold(0, |runs, (_, run)| Ok(runs + run(self, seed)?))
     }
 
@@ -206,7 +210,7 @@ impl Sim {
         let (_, fresh) = fresh.reference(seed)?;
         let mut sim = self.clone().given(a).change(THEN, b);
         sim.wants_end = true;
-        sim.judge(Case { seed, faults: &[], end: Some(&fresh.end), adversary: Some("a_to_b") })
+        sim.judge(Case { seed, faults: &[], end: Some(&fresh.end), adversary: Some(A_TO_B) })
     }
 
     /// One run with these faults, which must end as the undisturbed run of this seed did.
@@ -215,7 +219,7 @@ impl Sim {
     /// As [`run_with`](Self::run_with), and `end state`.
     pub fn run_to_same_end(&self, seed: u64, faults: &[Fault]) -> Verdict<Report> {
         let (sim, plain) = self.reference(seed)?;
-        sim.judge(Case { seed, faults, end: Some(&plain.end), adversary: Some("run_to_same_end") })
+        sim.judge(Case { seed, faults, end: Some(&plain.end), adversary: Some(SAME_END) })
     }
 
     /// The undisturbed run.

@@ -53,7 +53,7 @@ impl Sim {
         if replay.means(case.seed, case.adversary)
             && let Some(faults) = &replay.faults
         {
-            let sim = self.first(replay.replicas, replay.followers);
+            let sim = replay.part_of(self).unwrap_or_else(|e| panic!("{e}"));
             let report = sim.look(&case, faults, false);
             let Some(violation) = report.violation.clone() else { return Ok(report) };
             let small = Small { faults: faults.clone(), sim, report, runs: 0 };

@@ -5,7 +5,15 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 
+use crate::adversary;
 use crate::faults::Fault;
+use crate::sim::Sim;
+
+const SEED: &str = "STEERSMAN_SIM_SEED";
+const FAULTS: &str = "STEERSMAN_SIM_FAULTS";
+const REPLICAS: &str = "STEERSMAN_SIM_REPLICAS";
+const FOLLOWERS: &str = "STEERSMAN_SIM_FOLLOWERS";
+const ADVERSARY: &str = "STEERSMAN_SIM_ADVERSARY";
 
 /// Which run is wanted, of all that a test makes: what the environment says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,19 +32,60 @@ pub(crate) struct Replay {
 
 impl Replay {
     /// # Panics
-    /// If a variable cannot be read: a wish that is not understood must not look as if it were granted.
+    /// If a variable cannot be read or would be ignored: a wish that is not understood must not look as if it were granted.
     pub(crate) fn of_environment() -> Self {
-        Self::read(&|name| env::var(name).ok()).unwrap_or_else(|e| panic!("{e}"))
+        let var = |name: &str| env::var_os(name).map(|value| value.to_string_lossy().into_owned());
+        Self::read(&var).unwrap_or_else(|e| panic!("{e}"))
     }
 
     pub(crate) fn read(var: &dyn Fn(&str) -> Option<String>) -> Result<Self, String> {
-        Ok(Self {
-            seed: parsed(var, "STEERSMAN_SIM_SEED")?,
-            faults: parsed(var, "STEERSMAN_SIM_FAULTS")?,
-            replicas: parsed(var, "STEERSMAN_SIM_REPLICAS")?,
-            followers: parsed(var, "STEERSMAN_SIM_FOLLOWERS")?,
-            adversary: var("STEERSMAN_SIM_ADVERSARY"),
-        })
+        let replay = Self {
+            seed: parsed(var, SEED)?,
+            faults: parsed(var, FAULTS)?,
+            replicas: parsed(var, REPLICAS)?,
+            followers: parsed(var, FOLLOWERS)?,
+            adversary: var(ADVERSARY),
+        };
+        if let Some(name) = replay.adversary.as_deref().filter(|name| !adversary::NAMES.contains(name)) {
+            let names = adversary::NAMES.join(", ");
+            return Err(format!("{ADVERSARY}={name:?}: there is no such adversary; there are {names}"));
+        }
+        if replay.replicas == Some(0) {
+            return Err(format!("{REPLICAS}=0: without a replica nothing runs"));
+        }
+        if replay.faults.is_none() {
+            let ignored = [REPLICAS, FOLLOWERS, ADVERSARY].into_iter().find_map(|n| Some((n, var(n)?)));
+            if let Some((name, value)) = ignored {
+                return Err(format!("{name}={value}: it says nothing without {FAULTS}"));
+            }
+        }
+        Ok(replay)
+    }
+
+    /// The first so many processes and followers of a simulation.
+    ///
+    /// # Errors
+    /// If it has not got so many.
+    pub(crate) fn part_of(&self, sim: &Sim) -> Result<Sim, String> {
+        for (name, wanted, has, what) in [
+            (REPLICAS, self.replicas, sim.programs.len(), "replicas"),
+            (FOLLOWERS, self.followers, sim.followers.len(), "followers"),
+        ] {
+            if let Some(wanted) = wanted.filter(|wanted| *wanted > has) {
+                return Err(format!("{name}={wanted}: the simulation has {has} {what}"));
+            }
+        }
+        Ok(sim.first(self.replicas, self.followers))
+    }
+
+    /// The seed that is wanted of a range; none if another run than those of a range is meant.
+    pub(crate) fn seed_of_range(&self) -> Option<u64> {
+        self.seed.filter(|_| self.adversary.is_none())
+    }
+
+    /// Whether this one of several adversaries is wanted: all of them are unless one of them is named.
+    pub(crate) fn wants(&self, name: &str, all: &[&str]) -> bool {
+        self.adversary.as_deref().is_none_or(|wanted| wanted == name || !all.contains(&wanted))
     }
 
     /// Whether it means a run of this seed, on its own or of this adversary.
@@ -50,12 +99,12 @@ impl Replay {
     pub(crate) fn variables(&self) -> String {
         let mut all = Vec::new();
         let mut set = |name, value: Option<String>| all.extend(value.map(|v| format!("{name}={v}")));
-        set("STEERSMAN_SIM_SEED", self.seed.map(|n| n.to_string()));
-        set("STEERSMAN_SIM_REPLICAS", self.replicas.map(|n| n.to_string()));
-        set("STEERSMAN_SIM_FOLLOWERS", self.followers.map(|n| n.to_string()));
-        set("STEERSMAN_SIM_ADVERSARY", self.adversary.clone());
+        set(SEED, self.seed.map(|n| n.to_string()));
+        set(REPLICAS, self.replicas.map(|n| n.to_string()));
+        set(FOLLOWERS, self.followers.map(|n| n.to_string()));
+        set(ADVERSARY, self.adversary.clone());
         let faults = self.faults.as_ref().map(|faults| serde_json::to_string(faults).unwrap_or_default());
-        set("STEERSMAN_SIM_FAULTS", faults.map(|json| quoted(&json)));
+        set(FAULTS, faults.map(|json| quoted(&json)));
         all.join(" ")
     }
 

@@ -66,6 +66,42 @@ fn what_cannot_be_read_is_named() {
 }
 
 #[test]
+fn what_would_be_ignored_is_an_error() {
+    let read = |set: &[(&str, &str)]| {
+        let value = |name: &str| set.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned());
+        Replay::read(&value).expect_err("it cannot be granted")
+    };
+    assert_eq!(
+        read(&[(ADVERSARY, "nobody"), (FAULTS, "[]")]),
+        "STEERSMAN_SIM_ADVERSARY=\"nobody\": there is no such adversary; there are crash_at_every_write, \
+         stale_read_at_every_restart, hide_every_event, conflict_at_every_update, repeat_every_write, \
+         fail_every_write, a_to_b, run_to_same_end"
+    );
+    assert_eq!(
+        read(&[(REPLICAS, "0"), (FAULTS, "[]")]),
+        "STEERSMAN_SIM_REPLICAS=0: without a replica nothing runs"
+    );
+    for (name, value) in [(REPLICAS, "1"), (FOLLOWERS, "0"), (ADVERSARY, "a_to_b")] {
+        let expected = format!("{name}={value}: it says nothing without STEERSMAN_SIM_FAULTS");
+        assert_eq!(read(&[(name, value), (SEED, "3")]), expected);
+    }
+}
+
+#[test]
+fn there_must_be_as_many_as_are_wanted() {
+    let sim = Sim::new().replicas(2, |m| m).follower(Duration::ZERO..Duration::ZERO);
+    let part = |replicas, followers| {
+        let part = Replay { replicas, followers, ..Replay::default() }.part_of(&sim)?;
+        Ok::<_, String>((part.programs.len(), part.followers.len()))
+    };
+    assert_eq!(part(None, None), Ok((2, 1)));
+    assert_eq!(part(Some(1), Some(0)), Ok((1, 0)));
+    assert_eq!(part(Some(2), Some(1)), Ok((2, 1)));
+    assert_eq!(part(Some(3), None), Err("STEERSMAN_SIM_REPLICAS=3: the simulation has 2 replicas".into()));
+    assert_eq!(part(None, Some(2)), Err("STEERSMAN_SIM_FOLLOWERS=2: the simulation has 1 followers".into()));
+}
+
+#[test]
 fn commands_say_which_test() {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let program = |exe: &str, thread: &str| Program {
