@@ -1,20 +1,27 @@
-//! Masks strings in JSON as it comes by, in place.
+//! Masks values in JSON as it comes by, in place.
 
+use alloc::borrow::Cow;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 /// What stands for each byte of a masked string: a letter of base64.
 pub(super) const MASK: u8 = b'A';
-/// Below this depth nothing is told apart any more, and every string is masked.
+/// What stands for each byte of a masked number, `true` or `false`: any count of them is a number.
+const DIGIT: u8 = b'1';
+/// Below this depth nothing is told apart any more, and every value is masked.
 const DEPTH: usize = 256;
-/// Longer names are none of ours.
+/// Longer names are none of ours, unless a member to mask is longer.
 const NAME: usize = 64;
+/// Bytes that a byte of a name takes at most: `\u0061`.
+const ESCAPE: usize = 6;
 /// What an object of the API, or an event, may begin with: told apart from the inside of one by it, where that is in doubt.
 const FIRST: [&[u8]; 9] =
     [b"kind", b"apiVersion", b"metadata", b"type", b"object", b"items", b"status", b"code", b"spec"];
 /// Repeats the whole object.
 const LAST_APPLIED: &[u8] = b"kubectl.kubernetes.io/last-applied-configuration";
 
-/// Walks over JSON values in a row, cut anywhere, and masks the strings below certain members of objects.
+/// Walks over JSON values in a row, cut anywhere, and masks what is below certain members of objects: strings, numbers and
+/// booleans. `null` stays, for it holds nothing, and any other value in its place could be of a wrong type.
 ///
 /// It never fails. In what is no JSON it loses its way: from there to the line end every letter and digit is masked. So are,
 /// after that, objects that do not begin as those of the API do, until one does. A line end inside a string, which JSON does
@@ -27,7 +34,12 @@ pub(super) struct Masker {
     deep: usize,
     /// Inside of a string.
     string: Option<Text>,
+    /// As it stands there, escapes and all.
     name: Vec<u8>,
+    /// Most bytes of a name that are kept.
+    longest: usize,
+    /// Inside of `null`.
+    null: bool,
     lost: bool,
     /// What comes may be the inside of something.
     doubt: bool,
@@ -62,12 +74,17 @@ struct Text {
 
 impl Masker {
     pub(super) fn new<'a>(members: impl Iterator<Item = &'a str>) -> Self {
+        let members: Vec<_> = members.map(|m| m.as_bytes().to_vec()).collect();
+        // One more than the longest, so that what is longer is not taken for it.
+        let longest = members.iter().map(|m| m.len() + 1).fold(NAME, usize::max) * ESCAPE;
         Self {
-            members: members.map(|m| m.as_bytes().to_vec()).collect(),
+            members,
             stack: Vec::new(),
             deep: 0,
             string: None,
             name: Vec::new(),
+            longest,
+            null: false,
             lost: false,
             doubt: false,
         }
@@ -83,6 +100,8 @@ impl Masker {
                     self.between(*byte);
                     if self.lost {
                         self.lose(byte);
+                    } else {
+                        self.scalar(byte);
                     }
                 }
             }
@@ -103,12 +122,21 @@ impl Masker {
         }
         self.string = Some(Text { escaped: *byte == b'\\' && !text.escaped, ..text });
         if text.name {
-            if self.name.len() < NAME {
+            if self.name.len() < self.longest {
                 self.name.push(*byte);
             }
         } else if text.masked && *byte != b'=' && *byte >= b' ' {
             // Padding stays, or the length in base64 would be another one; control characters stay the errors they are.
             *byte = MASK;
+        }
+    }
+
+    /// A byte between strings that is in its place.
+    fn scalar(&mut self, byte: &mut u8) {
+        self.null = *byte == b'n' || self.null && matches!(*byte, b'u' | b'l');
+        let masked = self.deep > 0 || self.value() == Place::Masked;
+        if masked && !self.null && (byte.is_ascii_alphanumeric() || matches!(*byte, b'+' | b'-' | b'.')) {
+            *byte = DIGIT;
         }
     }
 
@@ -179,16 +207,22 @@ impl Masker {
     /// A name has come.
     fn named(&mut self) {
         let Self { stack, name, members, doubt, .. } = self;
+        let name = unescaped(name);
         let first = stack.len() == 1;
         let Some(top) = stack.last_mut() else { return };
         if *doubt && first {
-            match FIRST.contains(&&**name) {
+            match name.as_deref().is_some_and(|name| FIRST.contains(&name)) {
                 true => *doubt = false,
                 false => top.place = Place::Masked,
             }
         }
-        let known = members.iter().any(|m| m == name);
-        top.value = match (top.place, &**name) {
+        // What cannot be read may be any of them.
+        let Some(name) = name else {
+            top.value = Place::Masked;
+            return;
+        };
+        let known = members.iter().any(|m| *m == *name);
+        top.value = match (top.place, &*name) {
             (Place::Masked, _) => Place::Masked,
             (Place::Annotations, LAST_APPLIED) => Place::Masked,
             (Place::Labels | Place::Annotations, _) => Place::Plain,
@@ -201,10 +235,17 @@ impl Masker {
     }
 }
 
+/// A name as readers of JSON see it. `None`: it is none to them, or was cut off in an escape.
+fn unescaped(name: &[u8]) -> Option<Cow<'_, [u8]>> {
+    if !name.contains(&b'\\') {
+        return Some(Cow::Borrowed(name));
+    }
+    let quoted = [b"\"", name, b"\""].concat();
+    serde_json::from_slice::<String>(&quoted).ok().map(|name| Cow::Owned(name.into_bytes()))
+}
+
 #[cfg(test)]
 mod tests {
-    use alloc::string::String;
-
     use super::*;
 
     fn masked(json: &str) -> String {
@@ -243,6 +284,41 @@ mod tests {
         let json = r#"{"metadata":{"name":"data","labels":{"data":"x"},"annotations":{"data":"x","kubectl.kubernetes.io/last-applied-configuration":"{\"data\"}"}},"data":{"k":"v"}}"#;
         let want = r#"{"metadata":{"name":"data","labels":{"data":"x"},"annotations":{"data":"x","kubectl.kubernetes.io/last-applied-configuration":"AAAAAAAAAA"}},"data":{"k":"A"}}"#;
         assert_eq!(masked(json), want);
+    }
+
+    #[test]
+    fn names_are_compared_as_readers_see_them() {
+        let long =
+            LAST_APPLIED.iter().fold(String::new(), |name, byte| name + &alloc::format!("\\u{byte:04x}"));
+        for (json, want) in [
+            (r#"{"d\u0061ta":{"k":"hunter2"},"z":"q"}"#, r#"{"d\u0061ta":{"k":"AAAAAAA"},"z":"q"}"#),
+            (r#"{"d\u00":{"k":"hunter2"}}"#, r#"{"d\u00":{"k":"AAAAAAA"}}"#),
+            (r#"{"z\/":"q"}"#, r#"{"z\/":"q"}"#),
+            (
+                r#"{"met\u0061data":{"name":"n","annotations":{"kubectl.kubernetes.io\/last-applied-configuration":"hunter2"}}}"#,
+                r#"{"met\u0061data":{"name":"n","annotations":{"kubectl.kubernetes.io\/last-applied-configuration":"AAAAAAA"}}}"#,
+            ),
+        ] {
+            assert_eq!(masked(json), want);
+        }
+        let json = alloc::format!(r#"{{"metadata":{{"annotations":{{"{long}":"hunter2"}}}}}}"#);
+        assert_eq!(masked(&json), json.replace("hunter2", "AAAAAAA"));
+        let member = "m".repeat(NAME + 1);
+        let json = alloc::format!(r#"{{"{member}":"hunter2","{member}m":"q"}}"#);
+        let mut bytes = json.clone().into_bytes();
+        Masker::new([&*member].into_iter()).mask(&mut bytes);
+        assert_eq!(String::from_utf8(bytes).unwrap(), json.replace("hunter2", "AAAAAAA"));
+    }
+
+    #[test]
+    fn numbers_and_booleans_are_masked_and_stay_json() {
+        let json = r#"{"kind":"Secret","data":{"k":12345,"b":[true,false, -1.5e+3 ,null],"o":{"p":0}},"n":-7,"t":true}"#;
+        let want = r#"{"kind":"Secret","data":{"k":11111,"b":[1111,11111, 1111111 ,null],"o":{"p":1}},"n":-7,"t":true}"#;
+        assert_eq!(masked(json), want);
+        serde_json::from_str::<serde_json::Value>(want).unwrap();
+        assert_eq!(masked(r#"{"data":null,"stringData":5}"#), r#"{"data":null,"stringData":1}"#);
+        let deep = masked(&alloc::format!("{}123", "[".repeat(DEPTH + 1)));
+        assert!(deep.ends_with("[111"), "{deep}");
     }
 
     #[test]

@@ -14,7 +14,7 @@ const QUOTES: &str = "Invalid value:";
 /// Which values of objects are masked before they are recorded.
 ///
 /// A masked value keeps its length, so everything that is decided on (framing, sizes, versions, metadata) stays what it was,
-/// and base64 stays base64. Credentials (`Authorization` and its like, tokens in files, cookies) never get into a recording,
+/// and base64 stays base64; numbers and booleans become numbers, `null` stays. Credentials (`Authorization` and its like, tokens in files, cookies) never get into a recording,
 /// whatever stands here. (One that the server sends back is masked too, but is not found in what comes compressed, and its
 /// first seven characters may stand at the end of what was read at once.)
 ///
@@ -38,7 +38,7 @@ const QUOTES: &str = "Invalid value:";
 pub struct Redaction {
     /// Plural names of the resources whose objects are masked, whatever their group; `None`: of all.
     pub resources: Option<Vec<String>>,
-    /// Members of such an object whose strings are masked, outside of `metadata`. In `metadata` it is the annotation that
+    /// Members of such an object whose values are masked, outside of `metadata`. In `metadata` it is the annotation that
     /// `kubectl apply` leaves, which repeats the object.
     pub members: Vec<String>,
 }
