@@ -53,11 +53,22 @@ pub(crate) fn forget_runs(path: &Path, keep: usize) {
     }
 }
 
-/// The recordings in a directory, each as a path that [`read`] takes.
+/// The recordings in a directory and in the directories of runs in it, each as a path that [`read`] takes.
 ///
 /// # Errors
 /// A directory that cannot be read.
 pub fn recordings(directory: &Path) -> Result<Vec<PathBuf>, String> {
+    let mut paths = recordings_of(directory)?;
+    for run in names(directory)?.iter().filter(|name| name.starts_with(RUN)).map(|name| directory.join(name))
+    {
+        if run.is_dir() {
+            paths.extend(recordings_of(&run)?);
+        }
+    }
+    Ok(paths)
+}
+
+fn recordings_of(directory: &Path) -> Result<Vec<PathBuf>, String> {
     let names = names(directory)?;
     let stems: BTreeSet<_> = names.iter().filter_map(|name| stem_of(name)).collect();
     Ok(stems.into_iter().map(|stem| directory.join(stem)).collect())

@@ -18,7 +18,9 @@ usage: steersman-replay [--diff] [--from N] [--until N | --step N] FILE
 
 Makes the decisions of a recording again and prints each step: when, what the machine was told, what it said. Where it says
 something else now, `-` is what was recorded and `+` what it says. FILE is any segment of a recording; of a directory, its
-recordings are listed.
+recordings and those of the runs in it are listed.
+
+A controller with functions of its own is replayed by a program that has them and calls steersman_record::program::run.
 
   --diff      print only what differs
   --from N    print from step N on
@@ -107,7 +109,11 @@ fn work(
 ) -> Result<u8, String> {
     let io = |e: std::io::Error| e.to_string();
     if args.file.is_dir() {
-        for path in files::recordings(&args.file)? {
+        let paths = files::recordings(&args.file)?;
+        if paths.is_empty() {
+            return Err(named(&args.file, &"there are no recordings in it, nor in runs below it"));
+        }
+        for path in paths {
             let about = files::read(&path).map_or_else(|e| e, |recording| about(&recording));
             writeln!(out, "{}: {about}", path.display()).map_err(io)?;
         }
@@ -162,10 +168,14 @@ fn begin(
 ) -> Result<Replay, String> {
     let name = recording.header.made["name"].as_str().filter(|_| recording.header.kind == Kind::Controller);
     match name.and_then(controllers) {
-        Some(config) => Replay::controller(config, recording),
-        None => Replay::of(recording),
+        Some(config) => Replay::controller(config, recording).map_err(|e| e.to_string()),
+        None => Replay::of(recording).map_err(|e| match recording.header.kind {
+            Kind::Controller if recording.is_whole() => {
+                format!("{e} (a program of your own can replay it, with steersman_record::program::run)")
+            }
+            _ => e.to_string(),
+        }),
     }
-    .map_err(|e| e.to_string())
 }
 
 /// One line about a recording.
@@ -225,6 +235,9 @@ fn text(step: &Replayed) -> String {
 
 fn summary(comparison: &Comparison) -> String {
     let Comparison { steps, skipped, different, first } = comparison;
+    if *steps == 0 {
+        return format!("nothing was replayed: {skipped} steps were only read");
+    }
     let mut text = format!("{steps} steps replayed, ");
     match first {
         None => text.push_str("each as it was recorded"),

@@ -93,6 +93,14 @@ fn flush(all: &mut BTreeMap<Arc<str>, Open>) {
     });
 }
 
+/// Makes a file that only its owner can read, wherever it is taken.
+fn create(path: &Path) -> io::Result<fs::File> {
+    let mut options = fs::OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.write(true).create(true).truncate(true).open(path)
+}
+
 impl Open {
     fn perform(&mut self, directory: &Path, stem: &str, write: Write) -> io::Result<()> {
         match write {
@@ -100,7 +108,7 @@ impl Open {
                 if let Some(mut before) = self.file.take() {
                     before.flush()?;
                 }
-                let file = fs::File::create(directory.join(files::name(stem, segment)))?;
+                let file = create(&directory.join(files::name(stem, segment)))?;
                 self.file = Some(BufWriter::with_capacity(64 * 1024, file));
                 Ok(())
             }
