@@ -24,7 +24,6 @@
 //! | `\| text` | a line of the body; `$name` stands for a saved value |
 //! | `save name /pointer` | keeps a value of the answer (of a watch: of the array of its events) |
 //! | `take n` | leaves a watch after its n-th event instead of waiting for its end |
-//! | `again n` | asks up to n times until the answer is the recorded one: for what a busy server does late |
 //! | `only /pointer ...` | compares these parts of the answer alone |
 //! | `pick /pointer name ...` | keeps only the elements of that array with these names |
 //! | `differs reason` | the embedded server answers otherwise, on purpose; it is a failure if it does not |
@@ -72,8 +71,6 @@ pub struct Step {
     only: Vec<String>,
     pick: Vec<(String, Vec<String>)>,
     take: Option<usize>,
-    /// How often it is asked at most; 0 is once, too.
-    again: usize,
     /// Why the embedded server may answer otherwise.
     pub differs: Option<String>,
     /// The recorded answer.
@@ -183,10 +180,6 @@ impl Script {
                     Ok(n) => step.take = Some(n),
                     Err(_) => return fail("not a number"),
                 },
-                "again" => match rest.parse() {
-                    Ok(n) => step.again = n,
-                    Err(_) => return fail("not a number"),
-                },
                 "differs" => step.differs = Some(rest.to_owned()),
                 _ => return fail("unknown word"),
             }
@@ -219,7 +212,7 @@ impl Script {
                     Vec::new()
                 }
                 _ => step
-                    .ask(stage, &mut names, &mut normaliser)
+                    .send(stage, &mut names, &mut normaliser)
                     .map_err(|e| format!("line {}: {} {}: {e}", step.line, step.method, step.target))?,
             };
             played.push(Played { step: step.clone(), answer });
@@ -250,23 +243,6 @@ pub fn bless(played: &[Played]) -> String {
 impl Step {
     fn is_watch(&self) -> bool {
         self.target.contains("watch=")
-    }
-
-    /// Sends it as often as it says, until the answer is the record; the last answer counts.
-    fn ask(
-        &self,
-        stage: &impl Stage,
-        names: &mut BTreeMap<String, String>,
-        normaliser: &mut Normaliser,
-    ) -> Result<Vec<String>, String> {
-        for _ in 1..self.again {
-            let (mut saved, mut seen) = (names.clone(), normaliser.clone());
-            if self.send(stage, &mut saved, &mut seen)? == self.record {
-                (*names, *normaliser) = (saved, seen);
-                return Ok(self.record.clone());
-            }
-        }
-        self.send(stage, names, normaliser)
     }
 
     fn send(

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// Names uids and versions by the order of their first appearance, so that "the same as before" can be compared between two
 /// servers that count differently.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Normaliser {
     uids: BTreeMap<String, String>,
     versions: BTreeMap<String, String>,
