@@ -293,7 +293,8 @@ impl<T: Resource> Controller<T> {
 
     /// A source has moved on: what of the writes does it show, and what has become of them?
     fn show(&mut self, now: Time, id: SourceId, back: bool, changes: &[Change<T>]) {
-        let Some(state) = self.sources.get(id.index()) else { return };
+        // As a rule nobody waits, and this costs a delta nothing.
+        let Some(state) = self.sources.get(id.index()).filter(|_| !self.unseen.is_empty()) else { return };
         let mut all = Vec::new();
         if back {
             all = self.unseen.restored(id);

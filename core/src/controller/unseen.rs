@@ -128,6 +128,11 @@ impl Unseen {
         }
     }
 
+    /// Whether everything that was written has been shown.
+    pub(super) fn is_empty(&self) -> bool {
+        self.writers.is_empty()
+    }
+
     /// Keys on hold.
     pub(super) fn on_hold(&self) -> usize {
         self.holds.len()
