@@ -7,7 +7,7 @@ use core::any::TypeId;
 use core::fmt;
 use core::mem::size_of;
 
-use super::chunks::Chunks;
+use super::tree::Tree;
 use crate::guard::guarded;
 use crate::limits;
 use crate::object::{Key, Object, Resource};
@@ -297,16 +297,16 @@ impl IndexPanics {
     }
 }
 
-/// What one index has found: values and the keys that have them, in order, in shared chunks as the objects themselves.
+/// What one index has found: values and the keys that have them, in order, in a shared tree as the objects themselves.
 #[derive(Clone)]
 pub(super) struct Entries {
     pub(super) name: Arc<str>,
-    pairs: Chunks<(Arc<str>, Key), ()>,
+    pairs: Tree<(Arc<str>, Key), ()>,
 }
 
 impl Entries {
     pub(super) fn nothing<T>(index: &Index<T>) -> Self {
-        Self { name: Arc::clone(&index.name), pairs: Chunks::default() }
+        Self { name: Arc::clone(&index.name), pairs: Tree::default() }
     }
 
     /// The keys with this value, in order.

@@ -36,17 +36,17 @@
 //! assert_eq!((before.len(), store.len(), store.resource_version()), (1, 0, "8"));
 //! ```
 
-mod chunks;
 mod index;
 mod snapshot;
+mod tree;
 mod types;
 
 #[cfg(test)]
 mod tests;
 
-pub use chunks::Iter;
 pub use index::{Index, IndexConflict, IndexPanic, Indexes, OWNER_UID, UnknownIndex};
 pub use snapshot::Snapshot;
+pub use tree::Iter;
 pub use types::*;
 
 use alloc::collections::BTreeMap;
@@ -293,7 +293,7 @@ impl<T: Resource> Store<T> {
         self.stale
     }
 
-    /// The state as it is now. Costs two counters; the next write copies one chunk of it, not the whole.
+    /// The state as it is now. Costs two counters; the next write copies a few nodes of it, not the whole.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot<T> {
         self.now.clone()

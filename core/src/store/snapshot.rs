@@ -6,15 +6,15 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::fmt;
 
-use super::chunks::{Chunks, Iter};
 use super::index::{self, Entries, IndexPanics, Indexes, OWNER_UID, UnknownIndex, label_name};
+use super::tree::{Iter, Tree};
 use crate::object::{Key, Resource, version};
 
 /// A consistent view of a store at one moment: cheap to clone, and to send to other threads if `T` is.
 ///
 /// It never changes. What it holds lives as long as it does, so keep it for one reconcile, not for a day.
 pub struct Snapshot<T> {
-    rows: Chunks<Key, T>,
+    rows: Tree<Key, T>,
     /// What each index of the store has found.
     entries: Arc<Vec<Entries>>,
     resource_version: Arc<str>,
@@ -34,7 +34,7 @@ impl<T> Clone for Snapshot<T> {
 
 impl<T> Default for Snapshot<T> {
     fn default() -> Self {
-        Self { rows: Chunks::default(), entries: Arc::default(), resource_version: "".into(), synced: false }
+        Self { rows: Tree::default(), entries: Arc::default(), resource_version: "".into(), synced: false }
     }
 }
 
@@ -50,7 +50,7 @@ impl<T> fmt::Debug for Snapshot<T> {
 }
 
 impl<T> Snapshot<T> {
-    /// The object at `key`: two binary searches.
+    /// The object at `key`: a few binary searches.
     #[must_use]
     pub fn get(&self, key: &Key) -> Option<&T> {
         self.rows.get(key)
@@ -185,7 +185,7 @@ impl<T> Snapshot<T> {
     }
 
     /// The objects, and what the indexes have found.
-    pub(super) const fn parts_mut(&mut self) -> (&mut Chunks<Key, T>, &mut Arc<Vec<Entries>>) {
+    pub(super) const fn parts_mut(&mut self) -> (&mut Tree<Key, T>, &mut Arc<Vec<Entries>>) {
         (&mut self.rows, &mut self.entries)
     }
 
@@ -197,7 +197,7 @@ impl<T> Snapshot<T> {
     }
 
     pub(super) fn replace(&mut self, rows: BTreeMap<Key, T>, resource_version: &str) {
-        self.rows = Chunks::from_sorted(rows.into_iter());
+        self.rows = Tree::from_sorted(rows.into_iter());
         self.resource_version = resource_version.into();
         self.synced = true;
     }

@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 
 use quickcheck::{Arbitrary, Gen};
 
-use super::chunks::Chunks;
 use super::*;
 use crate::object::OwnerReference;
 
@@ -367,44 +366,4 @@ fn store_and_followers_agree_with_a_map() {
             && follower.values().zip(model.values()).all(|(a, b)| (&a.uid, &a.rv) == (&b.uid, &b.rv))
     }
     crate::cases::cases(400).quickcheck(prop as fn(Vec<Op>) -> bool);
-}
-
-#[test]
-fn chunks_agree_with_a_map_at_size() {
-    let mut rng = crate::rng::Rng::new(3);
-    let key = |n: u64| Key::namespaced(&format!("n{}", n % 7), &format!("{n:05}"));
-    let mut chunks: Chunks<Key, u64> = Chunks::default();
-    let mut map = BTreeMap::new();
-    let mut copies = Vec::new();
-    // Grow to thousands, then shrink to nothing: splits, merges and empty chunks all happen.
-    for step in 0..40_000u64 {
-        let n = rng.below(6_000);
-        let growing = step < 20_000;
-        if rng.below(10) < if growing { 8 } else { 2 } {
-            assert_eq!(chunks.insert(key(n), step), map.insert(key(n), step));
-        } else {
-            assert_eq!(chunks.remove(&key(n)), map.remove(&key(n)));
-        }
-        if step % 5_000 == 0 {
-            copies.push((chunks.clone(), map.clone()));
-        }
-        if step > 39_000 {
-            for n in 0..6 {
-                let k = key(rng.below(6_000) + n);
-                assert_eq!(chunks.remove(&k), map.remove(&k));
-            }
-        }
-    }
-    copies.push((chunks, map));
-    for (chunks, map) in copies {
-        assert_eq!(chunks.len(), map.len());
-        assert!(chunks.iter().eq(map.iter()));
-        let from = key(rng.below(6_000));
-        assert!(chunks.iter_from(|k| *k < from).eq(map.range(&from..)));
-        let built = Chunks::from_sorted(map.clone().into_iter());
-        assert!(built.iter().eq(map.iter()) && built.iter().len() == map.len());
-        for n in (0..6_000).step_by(37) {
-            assert_eq!(built.get(&key(n)), map.get(&key(n)));
-        }
-    }
 }
