@@ -178,7 +178,8 @@ impl<T: Resource> Store<T> {
 
     fn put(&mut self, new: T, changes: &mut Vec<Change<T>>) -> Applied {
         let key = new.key();
-        if let Some(old) = self.now.get(&key)
+        let (way, old) = self.now.find(&key);
+        if let Some(old) = old
             && old.uid() == new.uid()
             && not_above(&new, old)
         {
@@ -187,7 +188,7 @@ impl<T: Resource> Store<T> {
         }
         self.now.advance(new.resource_version());
         let (rows, entries) = self.now.parts_mut();
-        let old = rows.insert(key.clone(), new.clone());
+        let old = rows.put(way, key.clone(), new.clone());
         index::update(&self.indexes, entries, &key, old.as_ref(), Some(&new), &mut self.index_panics);
         difference(old, new, Found::Event, changes);
         Applied::Done
@@ -195,7 +196,8 @@ impl<T: Resource> Store<T> {
 
     fn delete(&mut self, last: T, changes: &mut Vec<Change<T>>) -> Applied {
         let key = last.key();
-        let Some(old) = self.now.get(&key) else {
+        let (way, old) = self.now.find(&key);
+        let Some(old) = old else {
             self.now.advance(last.resource_version());
             return Applied::Void;
         };
@@ -208,7 +210,7 @@ impl<T: Resource> Store<T> {
         let old = old.clone();
         self.now.advance(last.resource_version());
         let (rows, entries) = self.now.parts_mut();
-        rows.remove(&key);
+        rows.take(way);
         index::update(&self.indexes, entries, &key, Some(&old), None, &mut self.index_panics);
         // The last state of another life is of no use to someone who knew this one.
         let old = if old.uid() == last.uid() { last } else { old };

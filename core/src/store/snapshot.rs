@@ -7,7 +7,7 @@ use core::cmp::Ordering;
 use core::fmt;
 
 use super::index::{self, Entries, IndexPanics, Indexes, OWNER_UID, UnknownIndex, label_name};
-use super::tree::{Iter, Tree};
+use super::tree::{Iter, Tree, Way};
 use crate::object::{Key, Resource, version};
 
 /// A consistent view of a store at one moment: cheap to clone, and to send to other threads if `T` is.
@@ -187,6 +187,11 @@ impl<T> Snapshot<T> {
     /// The objects, and what the indexes have found.
     pub(super) const fn parts_mut(&mut self) -> (&mut Tree<Key, T>, &mut Arc<Vec<Entries>>) {
         (&mut self.rows, &mut self.entries)
+    }
+
+    /// The object at `key`, and the way to it in [`parts_mut`](Self::parts_mut).
+    pub(super) fn find(&self, key: &Key) -> (Way, Option<&T>) {
+        self.rows.find(key)
     }
 
     /// Moves the version up to `to`; never down.

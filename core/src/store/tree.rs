@@ -36,6 +36,13 @@ enum Node<K, T> {
     Inner { bounds: Arc<[K]>, nodes: Vec<Arc<Self>> },
 }
 
+/// The way from the root to a key: which node on each level, and the place in the leaf, `Err` if the key is not there. Good until
+/// the tree changes.
+pub(super) struct Way {
+    nodes: Vec<usize>,
+    leaf: Result<usize, usize>,
+}
+
 /// The upper part of a node that has split, and the bound below it.
 type Upper<K, T> = (K, Arc<Node<K, T>>);
 
@@ -81,6 +88,28 @@ impl<K: Ord, T> Tree<K, T> {
             }
         }
     }
+
+    /// What is at `key`, and the way to it, so that a write need not look for it again.
+    pub(super) fn find(&self, key: &K) -> (Way, Option<&T>) {
+        let mut way = Way { nodes: Vec::new(), leaf: Err(0) };
+        let mut next = self.root.as_deref();
+        let mut value = None;
+        while let Some(node) = next {
+            next = match node {
+                Node::Leaf { keys, values } => {
+                    way.leaf = keys.binary_search(key);
+                    value = way.leaf.ok().map(|at| &values[at]);
+                    None
+                }
+                Node::Inner { bounds, nodes } => {
+                    let at = place(bounds, key);
+                    way.nodes.push(at);
+                    Some(&nodes[at])
+                }
+            };
+        }
+        (way, value)
+    }
 }
 
 /// Which node between these bounds may hold `key`.
@@ -111,13 +140,13 @@ impl<K: Clone, T> Tree<K, T> {
 }
 
 impl<K: Ord + Clone, T: Clone> Tree<K, T> {
-    /// Puts `value` at `key`; the value that was there before.
-    pub(super) fn insert(&mut self, key: K, value: T) -> Option<T> {
+    /// Puts `value` at `key`, to which `way` leads; the value that was there before.
+    pub(super) fn put(&mut self, way: Way, key: K, value: T) -> Option<T> {
         let Some(root) = &mut self.root else {
             *self = Self::from_sorted([(key, value)].into_iter());
             return None;
         };
-        let (old, upper) = Arc::make_mut(root).insert(key, value);
+        let (old, upper) = Arc::make_mut(root).put(&way.nodes, way.leaf, key, value);
         if let Some((bound, upper)) = upper {
             let nodes = alloc::vec![Arc::clone(root), upper];
             *root = Arc::new(Node::Inner { bounds: [bound].into(), nodes });
@@ -125,12 +154,24 @@ impl<K: Ord + Clone, T: Clone> Tree<K, T> {
         self.len += usize::from(old.is_none());
         old
     }
+
+    /// Puts `value` at `key`.
+    pub(super) fn insert(&mut self, key: K, value: T) -> Option<T> {
+        let (way, _) = self.find(&key);
+        self.put(way, key, value)
+    }
 }
 
-impl<K: Ord + Clone, T: Clone> Node<K, T> {
-    fn insert(&mut self, key: K, value: T) -> (Option<T>, Option<Upper<K, T>>) {
+impl<K: Clone, T: Clone> Node<K, T> {
+    fn put(
+        &mut self,
+        way: &[usize],
+        place: Result<usize, usize>,
+        key: K,
+        value: T,
+    ) -> (Option<T>, Option<Upper<K, T>>) {
         match self {
-            Self::Leaf { keys, values } => match keys.binary_search(&key) {
+            Self::Leaf { keys, values } => match place {
                 Ok(at) => return (Some(mem::replace(&mut values[at], value)), None),
                 Err(at) => {
                     *keys = with(keys, at, key);
@@ -138,8 +179,8 @@ impl<K: Ord + Clone, T: Clone> Node<K, T> {
                 }
             },
             Self::Inner { bounds, nodes } => {
-                let at = place(bounds, &key);
-                let (old, upper) = Arc::make_mut(&mut nodes[at]).insert(key, value);
+                let Some((&at, way)) = way.split_first() else { return (None, None) };
+                let (old, upper) = Arc::make_mut(&mut nodes[at]).put(way, place, key, value);
                 let Some((bound, upper)) = upper else { return (old, None) };
                 *bounds = with(bounds, at, bound);
                 nodes.insert(at + 1, upper);

@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 
-use super::{Node, Tree, place, without};
+use super::{Node, Tree, Way, without};
 
 /// A node below this many entries is put together with a neighbour, if both fit into [`FILL`](super::FILL).
 const MIN: usize = 6;
@@ -10,9 +10,14 @@ const MIN: usize = 6;
 impl<K: Ord + Clone, T: Clone> Tree<K, T> {
     /// Takes out what is at `key`.
     pub(in super::super) fn remove(&mut self, key: &K) -> Option<T> {
-        // Nothing is copied for what is not there.
-        self.get(key)?;
-        let old = Arc::make_mut(self.root.as_mut()?).remove(key)?;
+        let (way, _) = self.find(key);
+        self.take(way)
+    }
+
+    /// Takes out what is at the end of `way`; copies nothing if there is nothing.
+    pub(in super::super) fn take(&mut self, way: Way) -> Option<T> {
+        let at = way.leaf.ok()?;
+        let old = Arc::make_mut(self.root.as_mut()?).take(&way.nodes, at)?;
         self.len -= 1;
         if self.len == 0 {
             self.root = None;
@@ -26,17 +31,16 @@ impl<K: Ord + Clone, T: Clone> Tree<K, T> {
     }
 }
 
-impl<K: Ord + Clone, T: Clone> Node<K, T> {
-    fn remove(&mut self, key: &K) -> Option<T> {
+impl<K: Clone, T: Clone> Node<K, T> {
+    fn take(&mut self, way: &[usize], leaf: usize) -> Option<T> {
         match self {
             Self::Leaf { keys, values } => {
-                let at = keys.binary_search(key).ok()?;
-                *keys = without(keys, at);
-                Some(values.remove(at))
+                *keys = without(keys, leaf);
+                Some(values.remove(leaf))
             }
             Self::Inner { bounds, nodes } => {
-                let at = place(bounds, key);
-                let old = Arc::make_mut(&mut nodes[at]).remove(key)?;
+                let (&at, way) = way.split_first()?;
+                let old = Arc::make_mut(&mut nodes[at]).take(way, leaf)?;
                 let left = nodes[at].len();
                 if left == 0 {
                     nodes.remove(at);
