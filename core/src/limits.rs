@@ -29,11 +29,12 @@ pub const GZIP_HEAD_BYTES: usize = 64 * 1024;
 /// Longest kubeconfig, certificate or token file. etcd's limit for an object, from which most of them come, is 1.5 MiB, and
 /// all public authorities together are 0.3 MiB; client-go has none and reads `/dev/zero` until it dies.
 pub const FILE_BYTES: usize = 4 * 1024 * 1024;
-/// What an executor reads at once: as long as a TLS record.
-pub const READ_BYTES: usize = 16 * 1024;
+/// What an executor reads at once: four TLS records. What has come is handled together, so that under load system calls, wake-ups
+/// and views of the store are shared by many events.
+pub const READ_BYTES: usize = 64 * 1024;
 /// How often a task may find bytes at once before it lets others have the thread. 256 KiB are about a millisecond's work;
 /// tokio gives a task 128 operations, of whatever length.
-pub const READS_IN_A_ROW: u32 = 16;
+pub const READS_IN_A_ROW: u32 = 4;
 /// How many inputs may wait for a controller before those who bring them wait too; the controller itself never waits for
 /// them. Go's controllers have unbounded queues of deltas here; ours fill the connection to the server instead.
 pub const INBOX: usize = 1024;

@@ -7,12 +7,15 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use async_io::{Async, Timer};
+use futures_lite::future::poll_once;
+use futures_lite::io::BufReader;
 use futures_lite::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, FutureExt};
 use futures_rustls::TlsConnector;
 use futures_rustls::client::TlsStream;
 use rustls_pki_types::ServerName;
 use socket2::{SockRef, TcpKeepalive};
 use steersman_core::config::{Cluster, Config, Scheme};
+use steersman_core::limits::READ_BYTES;
 use steersman_core::net::{DEAD_AFTER, KEEPALIVE, NetError, connect_share};
 use steersman_core::tls::{self, TlsError};
 
@@ -28,12 +31,17 @@ pub(crate) struct Connector {
 
 pub(crate) struct Connection {
     stream: Stream,
+    /// How the bytes of the last read ended, for the next one to tell.
+    end: Option<io::Result<usize>>,
 }
 
 enum Stream {
-    Plain(Async<TcpStream>),
-    Tls(Box<TlsStream<Async<TcpStream>>>),
+    Plain(Socket),
+    Tls(Box<TlsStream<Socket>>),
 }
+
+/// TLS asks for a few KiB at a time; the system is asked for all that has come.
+type Socket = BufReader<Async<TcpStream>>;
 
 impl Connector {
     pub(crate) fn new(config: &Config) -> Result<Self, TlsError> {
@@ -60,12 +68,12 @@ impl Connector {
             .await
             .map_err(|e| NetError::unresolved(&self.address, e))?
             .collect();
-        let tcp = self.tcp(&addresses, until).await?;
+        let socket = BufReader::with_capacity(READ_BYTES, self.tcp(&addresses, until).await?);
         let Some((connector, name)) = &self.tls else {
-            return Ok(Connection { stream: Stream::Plain(tcp) });
+            return Ok(Connection { stream: Stream::Plain(socket), end: None });
         };
-        let tls = connector.connect(name.clone(), tcp).await.map_err(|e| self.io(&e))?;
-        Ok(Connection { stream: Stream::Tls(Box::new(tls)) })
+        let tls = connector.connect(name.clone(), socket).await.map_err(|e| self.io(&e))?;
+        Ok(Connection { stream: Stream::Tls(Box::new(tls)), end: None })
     }
 
     /// The first of these addresses that answers.
@@ -112,20 +120,43 @@ fn tune(tcp: &Async<TcpStream>) -> io::Result<()> {
 impl Connection {
     /// Whether nothing has come since the last answer. On an idle connection anything that comes is its end.
     pub(crate) fn is_quiet(&self) -> bool {
-        let tcp = match &self.stream {
-            Stream::Plain(tcp) => tcp,
+        let socket = match &self.stream {
+            Stream::Plain(socket) => socket,
             Stream::Tls(tls) => tls.get_ref().0,
         };
         // The socket does not block.
-        matches!(tcp.get_ref().peek(&mut [0]), Err(e) if e.kind() == ErrorKind::WouldBlock)
+        let peeked = socket.get_ref().get_ref().peek(&mut [0]);
+        self.end.is_none()
+            && socket.buffer().is_empty()
+            && matches!(peeked, Err(e) if e.kind() == ErrorKind::WouldBlock)
     }
 
     /// Reads what is there, at least one byte; 0 is the end. May be dropped and called again.
     pub(crate) async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self.stream.read(buffer).await {
+        let read = match self.end.take() {
+            Some(end) => end,
+            None => self.fill(buffer).await,
+        };
+        match read {
             Err(e) if NetError::is_end(&e) => Ok(0),
             read => read,
         }
+    }
+
+    /// Waits for bytes, and adds to the first of them all that have come with them.
+    async fn fill(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut n = self.stream.read(buffer).await?;
+        while n > 0 && n < buffer.len() {
+            match poll_once(self.stream.read(&mut buffer[n..])).await {
+                None => break,
+                Some(Ok(more)) if more > 0 => n += more,
+                Some(end) => {
+                    self.end = Some(end);
+                    break;
+                }
+            }
+        }
+        Ok(n)
     }
 
     /// Writes everything.
@@ -136,7 +167,7 @@ impl Connection {
 
     /// Says farewell as far as that costs no wait.
     pub(crate) async fn close(mut self) {
-        let _ = futures_lite::future::poll_once(self.stream.close()).await;
+        let _ = poll_once(self.stream.close()).await;
     }
 }
 

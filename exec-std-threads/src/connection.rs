@@ -1,6 +1,6 @@
 //! One blocking connection to the API server, plain or TLS, whose reads end at a deadline.
 
-use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::io::{self, BufReader, ErrorKind, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,6 +9,7 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use rustls_pki_types::ServerName;
 use socket2::{SockRef, TcpKeepalive};
 use steersman_core::config::{Cluster, Config, Scheme};
+use steersman_core::limits::READ_BYTES;
 use steersman_core::net::{DEAD_AFTER, KEEPALIVE, NetError, connect_share};
 use steersman_core::tls::{self, TlsError};
 
@@ -24,6 +25,8 @@ pub(crate) struct Connector {
 
 pub(crate) struct Connection {
     stream: Stream,
+    /// How the bytes of the last read ended, for the next one to tell.
+    end: Option<io::Result<usize>>,
 }
 
 enum Stream {
@@ -34,12 +37,19 @@ enum Stream {
 /// A socket whose calls end at a deadline. The system's own time-outs hold for one call, and TLS needs many: a peer that sends
 /// a byte now and then would never be late.
 struct Socket {
-    tcp: TcpStream,
+    /// TLS asks for a few KiB at a time; the system is asked for all that has come.
+    tcp: BufReader<TcpStream>,
     /// `None`: wait for ever.
     until: Option<Instant>,
+    /// Read what has come already, and nothing else.
+    at_hand: bool,
 }
 
 impl Socket {
+    fn new(tcp: TcpStream, until: Instant) -> Self {
+        Self { tcp: BufReader::with_capacity(READ_BYTES, tcp), until: Some(until), at_hand: false }
+    }
+
     /// From now on calls end within `limit`. One that is due already still looks once at what is there.
     fn within(&mut self, limit: Option<Duration>) {
         // Zero is an error to `std`, and the clock goes on before the first call. More than the clock can count is for ever.
@@ -57,24 +67,29 @@ impl Socket {
 
 impl Read for Socket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.tcp.set_read_timeout(self.left()?)?;
+        if self.tcp.buffer().is_empty() {
+            if self.at_hand {
+                return Err(ErrorKind::WouldBlock.into());
+            }
+            self.tcp.get_ref().set_read_timeout(self.left()?)?;
+        }
         self.tcp.read(buffer)
     }
 }
 
 impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.tcp.set_write_timeout(self.left()?)?;
-        self.tcp.write(bytes)
+        self.tcp.get_ref().set_write_timeout(self.left()?)?;
+        self.tcp.get_mut().write(bytes)
     }
 
     fn write_vectored(&mut self, bytes: &[IoSlice<'_>]) -> io::Result<usize> {
-        self.tcp.set_write_timeout(self.left()?)?;
-        self.tcp.write_vectored(bytes)
+        self.tcp.get_ref().set_write_timeout(self.left()?)?;
+        self.tcp.get_mut().write_vectored(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.tcp.flush()
+        self.tcp.get_mut().flush()
     }
 }
 
@@ -106,9 +121,9 @@ impl Connector {
         let addresses = (self.host.as_str(), self.port)
             .to_socket_addrs()
             .map_err(|e| NetError::unresolved(&self.address, e))?;
-        let mut socket = Socket { tcp: self.tcp(&addresses.collect::<Vec<_>>(), until)?, until: Some(until) };
+        let mut socket = Socket::new(self.tcp(&addresses.collect::<Vec<_>>(), until)?, until);
         let Some((config, name)) = &self.tls else {
-            return Ok(Connection { stream: Stream::Plain(socket) });
+            return Ok(Connection { stream: Stream::Plain(socket), end: None });
         };
         let mut tls = ClientConnection::new(Arc::clone(config), name.clone())
             .map_err(|e| tls::net_error(&self.address, &e))?;
@@ -120,7 +135,7 @@ impl Connector {
                 _ => self.io(&e),
             })?;
         }
-        Ok(Connection { stream: Stream::Tls(Box::new(StreamOwned::new(tls, socket))) })
+        Ok(Connection { stream: Stream::Tls(Box::new(StreamOwned::new(tls, socket))), end: None })
     }
 
     /// The first of these addresses that answers.
@@ -159,18 +174,22 @@ fn tune(tcp: &TcpStream) -> io::Result<()> {
 }
 
 impl Connection {
-    fn tcp(&self) -> &TcpStream {
+    fn socket(&self) -> &Socket {
         match &self.stream {
-            Stream::Plain(socket) => &socket.tcp,
-            Stream::Tls(tls) => &tls.sock.tcp,
+            Stream::Plain(socket) => socket,
+            Stream::Tls(tls) => &tls.sock,
         }
     }
 
-    fn within(&mut self, limit: Option<Duration>) {
+    fn socket_mut(&mut self) -> &mut Socket {
         match &mut self.stream {
-            Stream::Plain(socket) => socket.within(limit),
-            Stream::Tls(tls) => tls.sock.within(limit),
+            Stream::Plain(socket) => socket,
+            Stream::Tls(tls) => &mut tls.sock,
         }
+    }
+
+    fn tcp(&self) -> &TcpStream {
+        self.socket().tcp.get_ref()
     }
 
     /// A handle by which another thread can end a blocked read.
@@ -181,42 +200,69 @@ impl Connection {
     /// Whether nothing has come since the last answer. On an idle connection anything that comes is its end.
     pub(crate) fn is_quiet(&self) -> bool {
         let tcp = self.tcp();
-        let nothing = tcp.set_nonblocking(true).is_ok()
+        let nothing = self.end.is_none()
+            && self.socket().tcp.buffer().is_empty()
+            && tcp.set_nonblocking(true).is_ok()
             && matches!(tcp.peek(&mut [0]), Err(e) if e.kind() == ErrorKind::WouldBlock);
         tcp.set_nonblocking(false).is_ok() && nothing
     }
 
     /// Reads what is there, waiting no longer than `limit` (`None`: for ever).
     pub(crate) fn read(&mut self, buffer: &mut [u8], limit: Option<Duration>) -> io::Result<ReadOutcome> {
-        self.within(limit);
-        let read = match &mut self.stream {
-            Stream::Plain(socket) => socket.read(buffer),
-            Stream::Tls(tls) => tls.read(buffer),
+        let read = match self.end.take() {
+            Some(end) => end,
+            None => self.fill(buffer, limit),
         };
         match read {
             Ok(0) => Ok(ReadOutcome::Eof),
             Ok(n) => Ok(ReadOutcome::Bytes(n)),
-            Err(e)
-                if matches!(
-                    e.kind(),
-                    ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
-                ) =>
-            {
-                Ok(ReadOutcome::TimedOut)
-            }
+            Err(e) if is_late(&e) => Ok(ReadOutcome::TimedOut),
             Err(e) if NetError::is_end(&e) => Ok(ReadOutcome::Eof),
             Err(e) => Err(e),
         }
     }
 
+    /// Waits for bytes, and adds to the first of them all that have come with them.
+    fn fill(&mut self, buffer: &mut [u8], limit: Option<Duration>) -> io::Result<usize> {
+        self.socket_mut().within(limit);
+        let mut n = self.stream.read(buffer)?;
+        self.socket_mut().at_hand = true;
+        while n > 0 && n < buffer.len() {
+            match self.stream.read(&mut buffer[n..]) {
+                Err(e) if is_late(&e) => break,
+                Ok(more) if more > 0 => n += more,
+                end => {
+                    self.end = Some(end);
+                    break;
+                }
+            }
+        }
+        self.socket_mut().at_hand = false;
+        Ok(n)
+    }
+
     /// Writes everything, waiting no longer than `limit` in all.
     pub(crate) fn write(&mut self, bytes: &[u8], limit: Option<Duration>) -> io::Result<()> {
-        self.within(limit);
+        self.socket_mut().within(limit);
         match &mut self.stream {
             Stream::Plain(socket) => socket.write_all(bytes),
             Stream::Tls(tls) => tls.write_all(bytes).and_then(|()| tls.flush()),
         }
     }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(socket) => socket.read(buffer),
+            Self::Tls(tls) => tls.read(buffer),
+        }
+    }
+}
+
+/// Whether a read brought nothing in time.
+fn is_late(e: &io::Error) -> bool {
+    matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
 impl Drop for Connection {
