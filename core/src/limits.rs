@@ -12,6 +12,8 @@ pub const HEADERS: usize = 128;
 pub const FRAME_BYTES: usize = 16 * 1024 * 1024;
 /// Longest list item; the same number, since one object is one frame.
 pub const ITEM_BYTES: usize = FRAME_BYTES;
+/// Longest buffer that is kept from one object to the next; most objects are far below.
+pub const SCRATCH_BYTES: usize = 64 * 1024;
 /// Longest body of an answer that is kept whole (get, create, ...). etcd refuses objects above 1.5 MiB; lists are streamed.
 pub const BODY_BYTES: usize = 64 * 1024 * 1024;
 /// Longest body of an error answer that is kept; the rest is skipped.

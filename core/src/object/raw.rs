@@ -17,6 +17,7 @@ use super::scan::Scanner;
 use super::strings::{Annotations, Finalizers, Labels, owners};
 use super::{Dropped, Key, ObjectError, OwnerReference, Resource};
 use crate::api::ResourceType;
+use crate::limits;
 
 /// How objects are read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -110,11 +111,21 @@ impl Object {
     /// # Errors
     /// As [`from_json`](Self::from_json).
     pub fn from_json_with(raw: &[u8], options: &ObjectOptions) -> Result<Self, ObjectError> {
+        Self::from_json_in(raw, options, &mut String::new())
+    }
+
+    /// The same, put together in a buffer that is used again: beside the objects, which stay, one that comes and goes with
+    /// each of them leaves holes in the heap.
+    pub(crate) fn from_json_in(
+        raw: &[u8],
+        options: &ObjectOptions,
+        scratch: &mut String,
+    ) -> Result<Self, ObjectError> {
         let Ok(json) = core::str::from_utf8(raw) else {
             return Err(Salvage::of(&String::from_utf8_lossy(raw)).error("not UTF-8".to_owned()));
         };
         let mut scanner = Scanner::new(json);
-        let result = Self::scan(&mut scanner, json, options)
+        let result = Self::scan(&mut scanner, json, options, scratch)
             .and_then(|object| scanner.end().map(|()| object).map_err(|e| format!("not JSON: {e}")));
         result.map_err(|message| Salvage::of(json).error(message))
     }
@@ -133,16 +144,26 @@ impl Object {
         scanner: &mut Scanner<'_>,
         json: &str,
         options: &ObjectOptions,
+        scratch: &mut String,
     ) -> Result<Self, String> {
         let parts = Parts::scan(scanner, json, options)?;
         parts.check_name(json)?;
-        Self::assemble(&parts, json, options)
+        if scratch.capacity() > limits::SCRATCH_BYTES {
+            *scratch = String::new();
+        }
+        scratch.clear();
+        Self::assemble(&parts, json, options, scratch)
     }
 
-    fn assemble(parts: &Parts, json: &str, options: &ObjectOptions) -> Result<Self, String> {
+    fn assemble(
+        parts: &Parts,
+        json: &str,
+        options: &ObjectOptions,
+        text: &mut String,
+    ) -> Result<Self, String> {
         let (start, end) = parts.span;
         let mut places = parts.places;
-        let mut text = String::with_capacity(end - start + parts.tail.len() + 4 * NUMBERS + 1);
+        text.reserve(end - start + parts.tail.len() + 4 * NUMBERS + 1);
         let mut tail = Cow::Borrowed(parts.tail.as_str());
         // After the brace: the type, if it is not there.
         let mut from = start + 1;
@@ -170,7 +191,7 @@ impl Object {
                 }
             }
         };
-        put_type(&mut text, false);
+        put_type(text, false);
         let grown = text.len() - 1;
         for &(cut, until) in &parts.cuts {
             text.push_str(&json[from..cut]);
@@ -178,7 +199,7 @@ impl Object {
         }
         text.push_str(&json[from..end - 1]);
         // Where an earlier one was there, only a later one counts.
-        put_type(&mut text, true);
+        put_type(text, true);
         text.push('}');
         let length = text.len();
         text.push_str(&tail);
@@ -216,7 +237,7 @@ impl Object {
         number(length);
         table[at] = width as u8;
         text.push_str(core::str::from_utf8(&table[..=at]).unwrap_or_default());
-        Ok(Self { text: text.into() })
+        Ok(Self { text: text.as_str().into() })
     }
 
     /// Number `n` of the table.

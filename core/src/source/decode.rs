@@ -23,7 +23,16 @@ impl From<ObjectError> for BadObject {
 /// # Errors
 /// If it is no object that can be kept; the error costs only this item.
 pub fn decode_item(raw: &[u8], options: &ObjectOptions) -> Result<Object, BadObject> {
-    Object::from_json_with(raw, options).map_err(BadObject::from)
+    decode_item_in(raw, options, &mut String::new())
+}
+
+/// The same, by way of a buffer that is used again.
+pub(super) fn decode_item_in(
+    raw: &[u8],
+    options: &ObjectOptions,
+    scratch: &mut String,
+) -> Result<Object, BadObject> {
+    Object::from_json_in(raw, options, scratch).map_err(BadObject::from)
 }
 
 /// Reads one frame of a watch: `{"type": ..., "object": ...}`, in any order and with whatever else is there. What is
@@ -37,10 +46,15 @@ pub fn decode_item(raw: &[u8], options: &ObjectOptions) -> Result<Object, BadObj
 /// ```
 #[must_use]
 pub fn decode_frame(raw: &[u8], options: &ObjectOptions) -> Frame<Object> {
+    decode_frame_in(raw, options, &mut String::new())
+}
+
+/// The same, by way of a buffer that is used again.
+pub(super) fn decode_frame_in(raw: &[u8], options: &ObjectOptions, scratch: &mut String) -> Frame<Object> {
     // Some proxies put one before the first line.
     let raw = raw.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(raw);
     match core::str::from_utf8(raw) {
-        Ok(json) => frame(json, options),
+        Ok(json) => frame(json, options, scratch),
         Err(_) => {
             let json = String::from_utf8_lossy(raw);
             let object = Event::scan(&json, None).ok().and_then(|event| event.object);
@@ -50,8 +64,8 @@ pub fn decode_frame(raw: &[u8], options: &ObjectOptions) -> Frame<Object> {
     }
 }
 
-fn frame(json: &str, options: &ObjectOptions) -> Frame<Object> {
-    let mut event = match Event::scan(json, Some(options)) {
+fn frame(json: &str, options: &ObjectOptions, scratch: &mut String) -> Frame<Object> {
+    let mut event = match Event::scan(json, Some((options, &mut *scratch))) {
         Ok(event) => event,
         Err(error) => {
             // Half an object may still tell whose it is.
@@ -85,7 +99,7 @@ fn frame(json: &str, options: &ObjectOptions) -> Frame<Object> {
         return make(object);
     }
     let Some(object) = object else { return bad("the frame has no object") };
-    match Object::from_json_with(object.as_bytes(), options) {
+    match Object::from_json_in(object.as_bytes(), options, scratch) {
         Ok(object) => make(object),
         Err(e) => Frame::Bad(e.into()),
     }
@@ -121,7 +135,7 @@ struct Event {
 }
 
 impl Event {
-    fn scan(json: &str, options: Option<&ObjectOptions>) -> Result<Self, String> {
+    fn scan(json: &str, mut reading: Option<(&ObjectOptions, &mut String)>) -> Result<Self, String> {
         let mut event = Self::default();
         let mut s = Scanner::new(json);
         let not_json = |e| format!("the frame is not JSON: {e}");
@@ -141,10 +155,10 @@ impl Event {
                 let start = s.at();
                 event.decoded = None;
                 let plain = matches!(event.kind.as_deref(), Some("ADDED" | "MODIFIED" | "DELETED"));
-                match options {
-                    Some(options) if plain && token == Token::Object => {
+                match &mut reading {
+                    Some((options, scratch)) if plain && token == Token::Object => {
                         let mut ahead = Scanner::from(json, start);
-                        match Object::scan(&mut ahead, json, options) {
+                        match Object::scan(&mut ahead, json, options, scratch) {
                             Ok(object) => {
                                 event.decoded = Some(object);
                                 s = ahead;

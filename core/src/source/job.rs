@@ -1,5 +1,6 @@
 //! A run of raw frames or items, to be decoded by as many cores as the executor wants to give.
 
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -73,13 +74,15 @@ impl DecodeJob {
     /// Decodes one range of [`cut`](Self::cut).
     #[must_use]
     pub fn decode(&self, range: Range<usize>) -> Part {
-        self.run.part(range).map(|piece| reading::decode(piece, &self.decoding))
+        let mut scratch = String::new();
+        self.run.part(range).map(|piece| reading::decode(piece, &self.decoding, &mut scratch))
     }
 
     /// Decodes all of it here.
     #[must_use]
     pub fn decode_all(&self) -> Decoded {
-        let all = self.run.all().map(|piece| reading::decode(piece, &self.decoding));
+        let mut scratch = String::new();
+        let all = self.run.all().map(|piece| reading::decode(piece, &self.decoding, &mut scratch));
         self.join(Vec::from([all]))
     }
 

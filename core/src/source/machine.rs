@@ -114,6 +114,8 @@ pub struct Source {
     /// When the bytes came that are being handled.
     received: Time,
     changes: Vec<Change<Object>>,
+    /// Where objects are put together.
+    scratch: String,
     /// What subscribers were told last.
     told: (bool, Arc<str>),
     stopped: bool,
@@ -172,6 +174,7 @@ impl Source {
             answers: VecDeque::new(),
             received: Time::ZERO,
             changes: Vec::new(),
+            scratch: String::new(),
             told: (false, Arc::from("")),
             stopped: false,
             from_watcher: Outputs::new(),
@@ -394,7 +397,7 @@ impl Source {
                 current.run.push(piece);
                 continue;
             }
-            let piece = reading::decode(piece, &decoding);
+            let piece = reading::decode(piece, &decoding, &mut self.scratch);
             if !self.hand_on(now, current.id, piece, out) {
                 return Pieces::Unwanted;
             }
@@ -416,7 +419,7 @@ impl Source {
             // Objects of a list may wait for more; nobody sees them before the list is whole.
             let run = mem::take(&mut current.run);
             for piece in run.all().iter() {
-                let piece = reading::decode(piece, &decoding);
+                let piece = reading::decode(piece, &decoding, &mut self.scratch);
                 if !self.hand_on(now, current.id, piece, out) {
                     return Pieces::Unwanted;
                 }

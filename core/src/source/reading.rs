@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::decode::{decode_frame, decode_item};
+use super::decode::{decode_frame_in, decode_item_in};
 use super::job::Piece;
 use crate::limits::WireLimits;
 use crate::object::ObjectOptions;
@@ -54,12 +54,12 @@ impl Reading {
 }
 
 /// Decodes one piece of a body.
-pub(super) fn decode(piece: wire::Piece<'_>, decoding: &Decoding) -> Piece {
+pub(super) fn decode(piece: wire::Piece<'_>, decoding: &Decoding, scratch: &mut String) -> Piece {
     if let wire::Piece::Value(raw) = piece {
         return if decoding.list {
-            Piece::Item(decode_item(raw, &decoding.options))
+            Piece::Item(decode_item_in(raw, &decoding.options, scratch))
         } else {
-            Piece::Frame(decode_frame(raw, &decoding.options))
+            Piece::Frame(decode_frame_in(raw, &decoding.options, scratch))
         };
     }
     // What is left of it may still tell whose it is.
@@ -70,9 +70,9 @@ pub(super) fn decode(piece: wire::Piece<'_>, decoding: &Decoding) -> Piece {
         _ if piece.bytes().contains(&b'"') => format!("{} bytes that are not JSON", piece.bytes().len()),
         _ => format!("not JSON: {:?}", quote(piece.bytes(), 80)),
     };
-    let found = match decode_frame(piece.bytes(), &decoding.options) {
+    let found = match decode_frame_in(piece.bytes(), &decoding.options, scratch) {
         Frame::Bad(bad) if !decoding.list => bad,
-        _ => match decode_item(piece.bytes(), &decoding.options) {
+        _ => match decode_item_in(piece.bytes(), &decoding.options, scratch) {
             Err(bad) => bad,
             Ok(_) => BadObject { key: None, resource_version: String::new(), error: String::new() },
         },

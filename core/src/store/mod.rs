@@ -55,6 +55,7 @@ use core::cmp::Ordering;
 use core::fmt;
 
 use self::index::IndexPanics;
+use self::tree::Tree;
 use crate::object::{Key, Resource, version};
 use crate::watcher::Event;
 
@@ -63,10 +64,18 @@ use crate::watcher::Event;
 /// One writer; readers take a [`Snapshot`].
 pub struct Store<T> {
     now: Snapshot<T>,
-    staged: Option<BTreeMap<Key, T>>,
+    staged: Option<BTreeMap<Key, Staged<T>>>,
     stale: u64,
     indexes: Indexes<T>,
     index_panics: IndexPanics,
+}
+
+/// One object of a full state that is not complete yet.
+struct Staged<T> {
+    object: T,
+    /// The same for the change that it will be; `None` if the state before had it. Cloned at once, while the object is at
+    /// hand: a walk over all of them later would fetch each from memory again, for a counter.
+    news: Option<T>,
 }
 
 /// What became of one event. The differences themselves are in the sink.
@@ -145,15 +154,15 @@ impl<T: Resource> Store<T> {
                 let key = new.key();
                 // The old allocation wins at once, so that memory holds two copies of what changed only.
                 let object = match self.now.get(&key) {
-                    Some(old) if same(old, &new) => old.clone(),
-                    _ => new,
+                    Some(old) if same(old, &new) => Staged { object: old.clone(), news: None },
+                    _ => Staged { object: new.clone(), news: Some(new) },
                 };
                 staged.insert(key, object);
                 Applied::Staged
             }
             (Event::InitKeep(key), Some(staged)) => {
                 if let Some(old) = self.now.get(&key) {
-                    staged.insert(key, old.clone());
+                    staged.insert(key, Staged { object: old.clone(), news: None });
                 }
                 Applied::Staged
             }
@@ -219,7 +228,12 @@ impl<T: Resource> Store<T> {
     }
 
     /// Makes `staged` the state: one walk over both in the order of keys.
-    fn swap(&mut self, staged: BTreeMap<Key, T>, resource_version: &str, changes: &mut Vec<Change<T>>) {
+    fn swap(
+        &mut self,
+        staged: BTreeMap<Key, Staged<T>>,
+        resource_version: &str,
+        changes: &mut Vec<Change<T>>,
+    ) {
         let found = if self.now.is_synced() { Found::List } else { Found::FirstList };
         let (rows, entries) = self.now.parts_mut();
         let mut reindex = |key: &Key, old: Option<&T>, new: Option<&T>| {
@@ -227,25 +241,23 @@ impl<T: Resource> Store<T> {
         };
         let mut old = rows.iter().peekable();
         let gone = |old: &T| Change::Deleted { old: old.clone(), final_unknown: true };
-        for (key, new) in &staged {
-            while let Some((k, o)) = old.next_if(|(k, _)| *k < key) {
+        let fresh = Tree::from_sorted(staged.into_iter().map(|(key, Staged { object, news })| {
+            while let Some((k, o)) = old.next_if(|(k, _)| **k < key) {
                 reindex(k, Some(o), None);
                 changes.push(gone(o));
             }
-            match old.next_if(|(k, _)| *k == key) {
-                Some((_, o)) if same(o, new) => {}
-                o => {
-                    let o = o.map(|(_, o)| o);
-                    reindex(key, o, Some(new));
-                    difference(o.cloned(), new.clone(), found, changes);
-                }
+            let before = old.next_if(|(k, _)| **k == key).map(|(_, o)| o);
+            if let Some(new) = news {
+                reindex(&key, before, Some(&new));
+                difference(before.cloned(), new, found, changes);
             }
-        }
+            (key, object)
+        }));
         for (k, o) in old {
             reindex(k, Some(o), None);
             changes.push(gone(o));
         }
-        self.now.replace(staged, resource_version);
+        self.now.replace(fresh, resource_version);
     }
 
     /// The object at `key`.

@@ -201,8 +201,8 @@ impl<T> Snapshot<T> {
         }
     }
 
-    pub(super) fn replace(&mut self, rows: BTreeMap<Key, T>, resource_version: &str) {
-        self.rows = Tree::from_sorted(rows.into_iter());
+    pub(super) fn replace(&mut self, rows: Tree<Key, T>, resource_version: &str) {
+        self.rows = rows;
         self.resource_version = resource_version.into();
         self.synced = true;
     }
@@ -231,7 +231,7 @@ impl<T: Resource> FromIterator<T> for Snapshot<T> {
         }
         let highest = Arc::<str>::from(highest);
         let mut snapshot = Self::default();
-        snapshot.replace(rows, &highest);
+        snapshot.replace(Tree::from_sorted(rows.into_iter()), &highest);
         snapshot
     }
 }
