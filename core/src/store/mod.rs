@@ -162,7 +162,9 @@ impl<T: Resource> Store<T> {
             }
             (Event::InitKeep(key), Some(staged)) => {
                 if let Some(old) = self.now.get(&key) {
-                    staged.insert(key, Staged { object: old.clone(), news: None });
+                    // Without a version nobody knows whether it is the same.
+                    let news = (!same(old, old)).then(|| old.clone());
+                    staged.insert(key, Staged { object: old.clone(), news });
                 }
                 Applied::Staged
             }
