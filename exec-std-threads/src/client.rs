@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::ops::ControlFlow;
-use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -12,13 +11,13 @@ use steersman_core::auth::Authenticator;
 use steersman_core::client::{Call, CallInput, CallOutput, Endpoint, Error, ErrorKind, Pool, read_answer};
 use steersman_core::config::{Config, Loader, Options};
 use steersman_core::controller::{Input, ReconcileId};
-use steersman_core::object::Object;
 use steersman_core::record::{Calls, Recorder};
 use steersman_core::time::{Time, UnixMillis};
 use steersman_core::tls::{ConnectError, TlsError};
 
 use crate::clock::{Clock, seed, wall};
 use crate::connection::{Connection, Connector};
+use crate::desk::{By, Desk};
 use crate::drive::{Driver, lock, read_file};
 use crate::host::Host;
 use crate::interrupt::Interrupt;
@@ -55,13 +54,11 @@ pub(crate) struct Inner {
     host: Option<Arc<dyn Host>>,
 }
 
-type Inbox = SyncSender<Input<Object>>;
-
 /// Whose writes they are, and who waits for them to be seen.
 #[derive(Clone)]
 struct Writes {
     id: ReconcileId,
-    controller: Inbox,
+    controller: Arc<Desk>,
 }
 
 impl Client {
@@ -122,7 +119,7 @@ impl Client {
     }
 
     /// The same, for one run: its controller hears of what it writes.
-    pub(crate) fn of_run(&self, id: ReconcileId, controller: Inbox) -> Self {
+    pub(crate) fn of_run(&self, id: ReconcileId, controller: Arc<Desk>) -> Self {
         Self { writes: Some(Writes { id, controller }), ..self.clone() }
     }
 
@@ -157,7 +154,7 @@ impl Client {
                 CallOutput::Done(result) => ControlFlow::Break(result),
                 CallOutput::Wrote(write) => {
                     if let Some(Writes { id, controller }) = &self.writes {
-                        let _ = controller.send(Input::Wrote { id: *id, write });
+                        controller.tell(Input::Wrote { id: *id, write }, By::Reconcile);
                     }
                     ControlFlow::Continue(None)
                 }

@@ -1,21 +1,17 @@
-//! One thread per controller, and its pool of threads for reconciles.
+//! One thread per controller, which waits for deadlines and for what comes from outside, and its pool of threads for reconciles.
 
-use std::collections::BTreeMap;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Instant;
 
-use steersman_core::controller::{Abandoned, Config, Controller, Input, Outcome, Output, ReconcileId, Run};
-use steersman_core::limits::STATUS_EVERY;
-use steersman_core::machine::{Machine, Outputs};
-use steersman_core::manager::{self, ControllerId, Line};
+use steersman_core::controller::{Config, Controller, Input, Outcome};
+use steersman_core::manager::ControllerId;
 use steersman_core::object::Object;
 use steersman_core::record::{Recorded, Recorder};
 
 use crate::clock::Clock;
+use crate::desk::{By, Desk, Job};
 use crate::drive::lock;
-use crate::log::log;
 use crate::manager::Shared;
 use crate::reconcile::{Dynamic, guarded};
 use crate::{Client, Context};
@@ -34,76 +30,34 @@ pub(crate) struct ControllerLoop {
     pub(crate) shared: Shared,
 }
 
-struct Job {
-    run: Run<Object>,
-    abandoned: Abandoned,
-}
-
 impl ControllerLoop {
     pub(crate) fn run(self) {
-        let name = self.config.name.clone();
-        let jobs = self.start_pool();
-        let controller = Controller::new(self.config, self.seed);
-        let mut controller = Recorded::controller(controller, self.seed, self.recorder.as_deref());
-        let mut running: BTreeMap<ReconcileId, Abandoned> = BTreeMap::new();
-        let mut out = Outputs::new();
+        let controller = Controller::new(self.config.clone(), self.seed);
+        let controller = Recorded::controller(controller, self.seed, self.recorder.as_deref());
+        let (sender, jobs) = mpsc::channel();
+        let within = (self.clock, self.shared.clone());
+        let desk = Arc::new(Desk::new(self.id, within, self.sender.clone(), controller, sender));
+        let _end = End(&desk);
+        self.start_pool(&desk, jobs);
         let mut input = Input::Start;
-        let mut written = Instant::now();
-        loop {
-            if let Input::Done { id, .. } = &input {
-                running.remove(id);
-            }
-            controller.handle(self.clock.now(), input, &mut out);
-            for output in out.drain() {
-                match output {
-                    Output::Run(run) => {
-                        let abandoned = Abandoned::default();
-                        running.insert(run.id, abandoned.clone());
-                        // The pool lives as long as this loop.
-                        let _ = jobs.send(Job { run, abandoned });
-                    }
-                    Output::Abandon(id) => {
-                        if let Some(abandoned) = running.get(&id) {
-                            abandoned.set();
-                        }
-                    }
-                    Output::Notice(notice) => log(Some(&name), None, &Line::from(&notice)),
-                    Output::Ready => tracing::info!(target: "steersman", controller = name, "ready"),
-                    Output::Stopped { unfinished } => {
-                        self.shared.board(|b| b.controller(self.id, controller.status()));
-                        let controller = self.id;
-                        self.shared.tell(manager::Input::ControllerStopped { controller, unfinished });
-                        return;
-                    }
-                    _ => {}
-                }
-            }
+        while !desk.is_closed() {
+            desk.tell(input, By::Itself);
             input = match self.inbox.try_recv() {
-                Ok(input) => {
-                    if written.elapsed() > STATUS_EVERY {
-                        written = Instant::now();
-                        self.shared.board(|b| b.controller(self.id, controller.status()));
-                    }
-                    input
-                }
-                Err(_) => {
-                    self.shared.board(|b| b.controller(self.id, controller.status()));
-                    match self.clock.until(controller.next_deadline()) {
-                        None => self.inbox.recv().unwrap_or(Input::Stop { grace: None }),
-                        Some(limit) => match self.inbox.recv_timeout(limit) {
-                            Ok(input) => input,
-                            Err(RecvTimeoutError::Timeout) => Input::Deadline,
-                            Err(RecvTimeoutError::Disconnected) => Input::Stop { grace: None },
-                        },
-                    }
-                }
+                Ok(input) => input,
+                Err(_) => match desk.sleep() {
+                    None => self.inbox.recv().unwrap_or(Input::Stop { grace: None }),
+                    Some(limit) => match self.inbox.recv_timeout(limit) {
+                        Ok(input) => input,
+                        Err(RecvTimeoutError::Timeout) => Input::Deadline,
+                        Err(RecvTimeoutError::Disconnected) => Input::Stop { grace: None },
+                    },
+                },
             };
         }
     }
 
-    /// As many threads as runs at once. They end when the loop drops its end of the channel.
-    fn start_pool(&self) -> Sender<Job> {
-        let (sender, jobs) = mpsc::channel::<Job>();
+    /// As many threads as runs at once. They end with the desk.
+    fn start_pool(&self, desk: &Arc<Desk>, jobs: Receiver<Job>) {
         let jobs = Arc::new(Mutex::new(jobs));
         for n in 0..self.config.concurrency.max(1) {
             let worker = Worker {
@@ -112,14 +66,22 @@ impl ControllerLoop {
                 client: self.client.clone(),
                 clock: self.clock,
                 jobs: Arc::clone(&jobs),
-                results: self.sender.clone(),
+                desk: Arc::clone(desk),
             };
             let name = format!("{}-{n}", self.config.name);
             if let Err(e) = thread::Builder::new().name(name).spawn(move || worker.run()) {
                 tracing::error!(target: "steersman", controller = self.config.name, error = %e, "no thread for reconciles");
             }
         }
-        sender
+    }
+}
+
+/// However its thread ends, nobody waits for the controller.
+struct End<'a>(&'a Desk);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }
 
@@ -129,20 +91,24 @@ struct Worker {
     client: Client,
     clock: Clock,
     jobs: Arc<Mutex<Receiver<Job>>>,
-    results: SyncSender<Input<Object>>,
+    desk: Arc<Desk>,
 }
 
 impl Worker {
     fn run(self) {
+        let mut next = None;
         loop {
-            let job = lock(&self.jobs).recv();
+            let job = match next.take() {
+                Some(job) => Ok(job),
+                None => lock(&self.jobs).recv(),
+            };
             let Ok(Job { run, abandoned }) = job else { return };
             let (id, started) = (run.id, self.clock.now());
             // After the end nothing begins, also not what was handed out just before it.
             let outcome = if abandoned.get() {
                 Outcome::given_up(false)
             } else {
-                let client = self.client.of_run(id, self.results.clone());
+                let client = self.client.of_run(id, Arc::clone(&self.desk));
                 let context = Context::new(client, &run, abandoned);
                 let controller = &*self.controller;
                 let span = tracing::info_span!(
@@ -150,9 +116,16 @@ impl Worker {
                 );
                 span.in_scope(|| guarded(&self.reconcile, run, &context))
             };
-            if self.results.send(Input::Done { id, outcome, started }).is_err() {
-                return;
-            }
+            next = self.desk.tell(Input::Done { id, outcome, started }, By::Worker);
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // A reconcile may panic. The machine may not: then the controller is over, as when its own thread panics.
+        if thread::panicking() {
+            self.desk.close();
         }
     }
 }

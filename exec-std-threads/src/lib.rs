@@ -11,6 +11,7 @@ mod clock;
 mod connection;
 mod context;
 mod controller;
+mod desk;
 mod drive;
 mod host;
 mod interrupt;
