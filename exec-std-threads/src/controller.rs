@@ -1,7 +1,7 @@
 //! One thread per controller, which waits for deadlines and for what comes from outside, and its pool of threads for reconciles.
 
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender};
 use std::thread;
 
 use steersman_core::controller::{Config, Controller, Input, Outcome};
@@ -11,7 +11,6 @@ use steersman_core::record::{Recorded, Recorder};
 
 use crate::clock::Clock;
 use crate::desk::{By, Desk, Job};
-use crate::drive::lock;
 use crate::manager::Shared;
 use crate::reconcile::{Dynamic, guarded};
 use crate::{Client, Context};
@@ -34,11 +33,10 @@ impl ControllerLoop {
     pub(crate) fn run(self) {
         let controller = Controller::new(self.config.clone(), self.seed);
         let controller = Recorded::controller(controller, self.seed, self.recorder.as_deref());
-        let (sender, jobs) = mpsc::channel();
         let within = (self.clock, self.shared.clone());
-        let desk = Arc::new(Desk::new(self.id, within, self.sender.clone(), controller, sender));
+        let desk = Arc::new(Desk::new(self.id, within, self.sender.clone(), controller));
         let _end = End(&desk);
-        self.start_pool(&desk, jobs);
+        self.start_pool(&desk);
         let mut input = Input::Start;
         while !desk.is_closed() {
             desk.tell(input, By::Itself);
@@ -57,15 +55,13 @@ impl ControllerLoop {
     }
 
     /// As many threads as runs at once. They end with the desk.
-    fn start_pool(&self, desk: &Arc<Desk>, jobs: Receiver<Job>) {
-        let jobs = Arc::new(Mutex::new(jobs));
+    fn start_pool(&self, desk: &Arc<Desk>) {
         for n in 0..self.config.concurrency.max(1) {
             let worker = Worker {
                 controller: self.config.name.clone(),
                 reconcile: Arc::clone(&self.reconcile),
                 client: self.client.clone(),
                 clock: self.clock,
-                jobs: Arc::clone(&jobs),
                 desk: Arc::clone(desk),
             };
             let name = format!("{}-{n}", self.config.name);
@@ -90,19 +86,13 @@ struct Worker {
     reconcile: Dynamic,
     client: Client,
     clock: Clock,
-    jobs: Arc<Mutex<Receiver<Job>>>,
     desk: Arc<Desk>,
 }
 
 impl Worker {
     fn run(self) {
         let mut next = None;
-        loop {
-            let job = match next.take() {
-                Some(job) => Ok(job),
-                None => lock(&self.jobs).recv(),
-            };
-            let Ok(Job { run, abandoned }) = job else { return };
+        while let Some(Job { run, abandoned }) = next.or_else(|| self.desk.take()) {
             let (id, started) = (run.id, self.clock.now());
             // After the end nothing begins, also not what was handed out just before it.
             let outcome = if abandoned.get() {

@@ -1,10 +1,10 @@
 //! A controller's machine behind a lock: a reconcile that ends tells it so itself and takes the next key along, without a thread
 //! that sleeps and is woken in between.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::mem;
-use std::sync::Mutex;
-use std::sync::mpsc::{Sender, SyncSender};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use steersman_core::controller::{Abandoned, Controller, Input, Output, ReconcileId, Run};
@@ -35,13 +35,19 @@ pub(crate) struct Desk {
     /// Wakes the controller's own thread, which waits for deadlines and for what comes from outside.
     inbox: SyncSender<Input<Object>>,
     state: Mutex<State>,
+    /// Said to a worker for each job that lies here.
+    work: Condvar,
 }
 
 struct State {
     controller: Recorded<Controller<Object>>,
     running: BTreeMap<ReconcileId, Abandoned>,
-    /// `None` after the end: threads that wait here for runs end.
-    jobs: Option<Sender<Job>>,
+    /// What no worker has taken yet.
+    jobs: VecDeque<Job>,
+    /// Workers that wait for a job.
+    idle: usize,
+    /// The controller has stopped, and its threads end.
+    over: bool,
     /// Until when the controller's own thread sleeps: `None` if for ever, zero while it is awake.
     asleep: Option<Time>,
     /// When the status was written.
@@ -66,18 +72,19 @@ impl Desk {
         (clock, shared): (Clock, Shared),
         inbox: SyncSender<Input<Object>>,
         controller: Recorded<Controller<Object>>,
-        jobs: Sender<Job>,
     ) -> Self {
         let name = controller.config().name.clone();
         let state = State {
             controller,
             running: BTreeMap::new(),
-            jobs: Some(jobs),
+            jobs: VecDeque::new(),
+            idle: 0,
+            over: false,
             asleep: Some(Time::ZERO),
             written: Instant::now(),
             out: Outputs::new(),
         };
-        Self { id, name, clock, shared, inbox, state: Mutex::new(state) }
+        Self { id, name, clock, shared, inbox, state: Mutex::new(state), work: Condvar::new() }
     }
 
     /// Tells the machine; the run that a worker takes along, if there is one.
@@ -102,9 +109,11 @@ impl Desk {
                     let job = Job { run, abandoned };
                     if by == By::Worker && own.is_none() {
                         own = Some(job);
-                    } else if let Some(jobs) = &state.jobs {
-                        // The pool lives as long as this end of the channel.
-                        let _ = jobs.send(job);
+                    } else {
+                        state.jobs.push_back(job);
+                        if state.idle >= state.jobs.len() {
+                            self.work.notify_one();
+                        }
                     }
                 }
                 Output::Abandon(id) => {
@@ -115,7 +124,7 @@ impl Desk {
                 Output::Notice(notice) => notices.push(notice),
                 Output::Ready => tracing::info!(target: "steersman", controller = self.name, "ready"),
                 Output::Stopped { unfinished } => {
-                    state.jobs = None;
+                    self.end(state);
                     self.write(state);
                     let controller = self.id;
                     self.shared.tell(manager::Input::ControllerStopped { controller, unfinished });
@@ -135,25 +144,41 @@ impl Desk {
         own
     }
 
+    /// A worker waits for a run; `None` after the end.
+    pub(crate) fn take(&self) -> Option<Job> {
+        let mut state = lock(&self.state);
+        state.idle += 1;
+        while state.jobs.is_empty() && !state.over {
+            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.idle -= 1;
+        state.jobs.pop_front()
+    }
+
     /// The controller's own thread goes to sleep, for so long (`None`: until an input comes).
     pub(crate) fn sleep(&self) -> Option<Duration> {
         let mut state = lock(&self.state);
         self.write(&mut state);
         let deadline = state.controller.next_deadline();
         state.asleep = deadline.map(|d| d.at);
-        if state.jobs.is_none() { Some(Duration::ZERO) } else { self.clock.until(deadline) }
+        if state.over { Some(Duration::ZERO) } else { self.clock.until(deadline) }
     }
 
     /// Whether the controller has stopped.
     pub(crate) fn is_closed(&self) -> bool {
-        lock(&self.state).jobs.is_none()
+        lock(&self.state).over
     }
 
     /// Ends the controller, whatever its machine says.
     pub(crate) fn close(&self) {
         let mut state = lock(&self.state);
-        state.jobs = None;
+        self.end(&mut state);
         self.wake(&mut state);
+    }
+
+    fn end(&self, state: &mut State) {
+        state.over = true;
+        self.work.notify_all();
     }
 
     fn write(&self, state: &mut State) {
@@ -167,7 +192,7 @@ impl Desk {
             (Some(next), Some(until)) => next.at < until,
             (next, until) => until.is_none() && next.is_some(),
         };
-        if sooner || (state.jobs.is_none() && state.asleep != Some(Time::ZERO)) {
+        if sooner || (state.over && state.asleep != Some(Time::ZERO)) {
             state.asleep = Some(Time::ZERO);
             // If there is no room, it is awake.
             let _ = self.inbox.try_send(Input::Deadline);
