@@ -114,8 +114,16 @@ pub const RECORDING_SEGMENT: u64 = 8 * 1024 * 1024;
 pub const RECORDING_SEGMENTS: u64 = 8;
 /// Controllers, or watches, of one manager that is replayed: a file may say any number.
 pub const RECORDED_PARTS: usize = 65_536;
-/// Longest record. The first list of a controller is one: all its objects in one delta.
+/// Longest record, and most bytes that are looked at for one. The first list of a controller is one: all its objects in one delta.
+/// As much as the segments of one recording hold together.
 pub const RECORD_BYTES: usize = 64 * 1024 * 1024;
+/// Bytes of records that may wait to be written before no more are taken. What waits is never more than this and one record.
+pub const RECORDING_QUEUE: usize = 32 * 1024 * 1024;
+/// Most bytes of the words that tell why a recording ends.
+pub const RECORDING_END: usize = 1024;
+/// How long the end of a program waits for its recordings to be written. A pod has 30 s for its end, and most of them are for
+/// its reconciles; a disk that does not answer for so long may never do.
+pub const RECORDING_FLUSH: Duration = Duration::from_secs(5);
 
 /// TCP and TLS together. client-go: 30 s to dial, 10 s for TLS.
 pub const CONNECT: Duration = Duration::from_secs(30);

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use steersman_core::record::Recording;
 
+use crate::run;
+
 /// What the names of the directories of runs begin with.
 pub(crate) const RUN: &str = "run-";
 /// What the names of segments end with.
@@ -39,14 +41,18 @@ fn names(directory: &Path) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Removes the oldest runs, so that `keep` are left. What holds anything but recordings is not touched.
+/// Removes the oldest runs, so that `keep` are left. What holds anything but recordings is not touched, nor what a living process
+/// writes into.
 pub(crate) fn forget_runs(path: &Path, keep: usize) {
     let Ok(mut runs) = names(path) else { return };
     runs.retain(|name| name.starts_with(RUN));
     let old = runs.len().saturating_sub(keep);
     for run in runs.iter().take(old) {
         let run = path.join(run);
-        if names(&run).is_ok_and(|files| files.iter().all(|file| stem_of(file).is_some())) {
+        if names(&run)
+            .is_ok_and(|files| files.iter().all(|file| stem_of(file).is_some() || file == run::LOCK))
+            && run::is_over(&run)
+        {
             // Another process may have been faster.
             drop(fs::remove_dir_all(run));
         }

@@ -51,6 +51,7 @@
 mod directory;
 mod files;
 pub mod program;
+mod run;
 mod writer;
 
 pub use directory::Directory;

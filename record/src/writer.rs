@@ -15,9 +15,23 @@ use crate::files;
 
 /// What it is told.
 pub(crate) enum Message {
-    Open { stem: Arc<str>, segments: Segments, over: Arc<AtomicBool> },
-    Record { stem: Arc<str>, record: Vec<u8> },
-    End { stem: Arc<str>, why: String },
+    Open {
+        stem: Arc<str>,
+        segments: Segments,
+        over: Arc<AtomicBool>,
+    },
+    Record {
+        stem: Arc<str>,
+        record: Vec<u8>,
+    },
+    End {
+        stem: Arc<str>,
+        why: String,
+    },
+    /// Nobody is left who could record.
+    Close {
+        stem: Arc<str>,
+    },
     Flush(Sender<()>),
 }
 
@@ -44,7 +58,7 @@ pub(crate) fn run(directory: &Path, inbox: &Receiver<Message>, waiting: &AtomicU
                 }
             }
         };
-        let stem = match message {
+        let (stem, more) = match message {
             Message::Open { stem, segments, over } => {
                 all.insert(stem, Open { segments, file: None, over });
                 continue;
@@ -56,64 +70,89 @@ pub(crate) fn run(directory: &Path, inbox: &Receiver<Message>, waiting: &AtomicU
                 continue;
             }
             Message::Record { stem, record } => {
-                waiting.fetch_sub(record.len(), Ordering::Relaxed);
-                if let Some(open) = all.get_mut(&stem)
-                    && !open.segments.push(record, &mut out)
-                {
-                    open.over.store(true, Ordering::Relaxed);
-                }
-                stem
+                let Some(open) = all.get_mut(&stem) else {
+                    waiting.fetch_sub(record.len(), Ordering::Relaxed);
+                    continue;
+                };
+                let bytes = record.len();
+                let more = open.segments.push(record, &mut out);
+                let result = out.drain().try_for_each(|write| open.perform(directory, &stem, write));
+                waiting.fetch_sub(bytes, Ordering::Relaxed);
+                (stem, result.map(|()| more))
             }
             Message::End { stem, why } => {
-                if let Some(open) = all.get_mut(&stem) {
-                    open.segments.end(&why, &mut out);
-                }
-                stem
+                let Some(open) = all.get_mut(&stem) else { continue };
+                open.segments.end(&why, &mut out);
+                let result = out.drain().try_for_each(|write| open.perform(directory, &stem, write));
+                (stem, result.map(|()| false))
             }
+            Message::Close { stem } => (stem, Ok(false)),
         };
-        let Some(open) = all.get_mut(&stem) else { continue };
-        let result = out.drain().try_for_each(|write| open.perform(directory, &stem, write));
-        if let Err(e) = result {
-            tracing::error!(target: "steersman", recording = &*stem, error = %e, "the recording ends");
-            open.over.store(true, Ordering::Relaxed);
-            all.remove(&stem);
+        match more {
+            Ok(true) => {}
+            // The handle is closed here, or a process that lives long has none left.
+            Ok(false) => {
+                if let Some(mut open) = all.remove(&stem) {
+                    open.over.store(true, Ordering::Relaxed);
+                    open.flush(&stem);
+                }
+            }
+            Err(e) => {
+                failed(&stem, &e);
+                if let Some(open) = all.remove(&stem) {
+                    open.over.store(true, Ordering::Relaxed);
+                }
+            }
         }
     }
     flush(&mut all);
 }
 
 fn flush(all: &mut BTreeMap<Arc<str>, Open>) {
-    all.retain(|stem, open| match open.file.as_mut().map_or(Ok(()), io::Write::flush) {
-        Ok(()) => true,
-        Err(e) => {
-            tracing::error!(target: "steersman", recording = &**stem, error = %e, "the recording ends");
-            open.over.store(true, Ordering::Relaxed);
-            false
-        }
-    });
+    all.retain(|stem, open| open.flush(stem));
 }
 
-/// Makes a file that only its owner can read, wherever it is taken.
+fn failed(stem: &str, error: &io::Error) {
+    tracing::error!(target: "steersman", recording = stem, error = %error, "the recording ends");
+}
+
+/// Makes a file that only its owner can read, wherever it is taken. One that is there already is somebody else's.
 fn create(path: &Path) -> io::Result<fs::File> {
     let mut options = fs::OpenOptions::new();
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.write(true).create(true).truncate(true).open(path)
+    options.write(true).create_new(true).open(path)
 }
 
 impl Open {
+    /// Whether that went well.
+    fn flush(&mut self, stem: &str) -> bool {
+        let result = self.file.as_mut().map_or(Ok(()), io::Write::flush);
+        if let Err(e) = &result {
+            failed(stem, e);
+            self.over.store(true, Ordering::Relaxed);
+        }
+        result.is_ok()
+    }
+
     fn perform(&mut self, directory: &Path, stem: &str, write: Write) -> io::Result<()> {
         match write {
             Write::Begin(segment) => {
                 if let Some(mut before) = self.file.take() {
                     before.flush()?;
                 }
-                let file = create(&directory.join(files::name(stem, segment)))?;
+                let path = directory.join(files::name(stem, segment));
+                let file = create(&path)
+                    .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))?;
                 self.file = Some(BufWriter::with_capacity(64 * 1024, file));
                 Ok(())
             }
             Write::Append(bytes) => self.file.as_mut().map_or(Ok(()), |file| file.write_all(&bytes)),
-            Write::Remove(segment) => fs::remove_file(directory.join(files::name(stem, segment))),
+            Write::Remove(segment) => match fs::remove_file(directory.join(files::name(stem, segment))) {
+                // Somebody tidied up.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+                result => result,
+            },
         }
     }
 }

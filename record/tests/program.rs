@@ -7,9 +7,7 @@ use std::fs;
 use common::{CONFIGMAPS, Place, line, record_a_manager, record_a_source, run};
 use steersman_core::controller::{self, Controller};
 use steersman_core::machine::{Machine, Outputs};
-use steersman_core::manager::{self, Manager};
 use steersman_core::object::Object;
-use steersman_core::record::file::{Bound, Keep};
 use steersman_core::record::{Recorded, SourceMade};
 use steersman_core::time::Time;
 use steersman_record::{Directory, program};
@@ -74,7 +72,7 @@ fn a_controller_with_functions_is_replayed_by_whoever_has_them() {
     let config = || controller::Config::<Object>::new("mine", CONFIGMAPS).filter(|_| true);
     let mut machine = Recorded::controller(Controller::new(config(), 1), 1, Some(&directory));
     machine.handle(Time::ZERO, controller::Input::Start, &mut Outputs::new());
-    directory.flush();
+    directory.flush().unwrap();
     let path = directory.path().join("controller-mine");
     let (status, out, errors) = run(&[], &path);
     assert!(status == 0 && errors.contains("has predicates"), "{out}{errors}");
@@ -89,26 +87,6 @@ fn a_controller_with_functions_is_replayed_by_whoever_has_them() {
     let mine = |name: &str| (name == "mine").then(config);
     assert_eq!(program::run(args, mine, &mut out, &mut errors), 0);
     assert!(String::from_utf8(out).unwrap().ends_with("1 steps replayed, each as it was recorded\n"));
-}
-
-#[test]
-fn files_stay_within_the_bound() {
-    let place = Place::new("bound");
-    let bound = Bound { segment: 1000, segments: 2, keep: Keep::Latest };
-    let directory = Directory::new(&place.0).unwrap().bound(bound);
-    let path = record_a_manager(&directory, 100);
-    let sizes: Vec<_> =
-        fs::read_dir(directory.path()).unwrap().map(|e| e.unwrap().metadata().unwrap().len()).collect();
-    assert!(sizes.len() == 2 && sizes.iter().all(|n| *n < 1200), "{sizes:?}");
-    let (status, out, errors) = run(&[], &path);
-    assert_eq!(status, 0);
-    assert!(
-        errors.contains("its beginning is gone") && errors.contains("this is what was recorded"),
-        "{errors}"
-    );
-    assert!(out.contains("those before are gone") && out.contains("#99 9.000000000s Stop"), "{out}");
-    let (status, _, errors) = run(&["--diff"], &path);
-    assert!(status == 2 && errors.contains("its beginning is gone"), "{errors}");
 }
 
 #[test]
@@ -152,49 +130,6 @@ fn a_directory_of_runs_is_listed_and_one_without_is_an_error() {
     let (status, out, errors) = run(&[], &place.0);
     assert!(status == 0 && out.starts_with(&format!("{}: manager, ", path.display())), "{out}{errors}");
     assert_eq!(out.lines().count(), 1);
-}
-
-#[cfg(unix)]
-#[test]
-fn files_are_for_their_owner_alone() {
-    use std::os::unix::fs::PermissionsExt as _;
-    let place = Place::new("private");
-    let directory = Directory::new(&place.0).unwrap();
-    record_a_manager(&directory, 10);
-    let file = directory.path().join("manager.000000.rec");
-    assert_eq!(fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
-}
-
-#[test]
-fn old_runs_are_forgotten_but_nothing_else() {
-    let place = Place::new("runs");
-    for n in 0..8 {
-        let run = place.0.join(format!("run-000000000000{n}-1"));
-        fs::create_dir_all(&run).unwrap();
-        fs::write(run.join("manager.000000.rec"), "").unwrap();
-    }
-    fs::write(place.0.join("run-0000000000001-1/notes"), "").unwrap();
-    let directory = Directory::new(&place.0).unwrap();
-    let mut left: Vec<_> = fs::read_dir(&place.0).unwrap().map(|e| e.unwrap().file_name()).collect();
-    left.sort();
-    // The one with notes, the last four, and the present one.
-    assert_eq!(left.len(), 6, "{left:?}");
-    assert!(directory.path().exists() && left.iter().any(|n| n == "run-0000000000001-1"));
-}
-
-#[test]
-fn the_last_clone_waits_until_all_is_written() {
-    let place = Place::new("drop");
-    let directory = Directory::new(&place.0).unwrap();
-    let path = directory.path().to_owned();
-    let mut machine =
-        Recorded::manager(Manager::with_counts(1, 1, manager::Config::default()), Some(&directory));
-    drop(directory);
-    for n in 0..500 {
-        machine.handle(Time::from_millis(n), manager::Input::Deadline, &mut Outputs::new());
-    }
-    drop(machine);
-    assert_eq!(steersman_record::read(&path.join("manager")).unwrap().records.len(), 500);
 }
 
 /// What each kind of machine knows at a step is shown, and all of it is replayed.

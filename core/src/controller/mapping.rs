@@ -6,7 +6,7 @@ use crate::object::{Key, OwnerReference, Resource};
 use crate::store::Change;
 
 /// The object that a change is about, as it was last known.
-pub(super) fn subject<T>(change: &Change<T>) -> &T {
+pub(crate) fn subject<T>(change: &Change<T>) -> &T {
     match change {
         Change::Added { new, .. } | Change::Updated { new, .. } => new,
         Change::Deleted { old, .. } => old,

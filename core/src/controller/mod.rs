@@ -30,6 +30,8 @@ pub use builder::{Builder, Runnable};
 pub use config::{Config, MapFn, Mapping, Predicate, Source, WatchSpec};
 pub use context::{Abandoned, Context};
 pub use machine::Controller;
+#[cfg(feature = "record")]
+pub(crate) use mapping::subject;
 pub use stats::ControllerStatus;
 pub use types::{Action, Input, Notice, Outcome, Output, ReconcileId, Run, SourceId};
 

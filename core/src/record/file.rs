@@ -1,4 +1,4 @@
-//! The format of a recording, without the files: records, segments, and which of them are kept.
+//! The format of a recording, without the files: records and how they are read again.
 //!
 //! A recording is text: lines of `LENGTH CHECKSUM JSON`, both in eight hexadecimal digits, the length in bytes of the JSON, the
 //! checksum its CRC-32. The first line of each segment is its [`Header`], all others are [`Record`]s.
@@ -13,9 +13,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Redaction;
-use crate::limits;
-use crate::machine::Outputs;
 use crate::wire::gzip::crc::crc32;
+
+mod segments;
+
+pub use segments::{Bound, Keep, Segments, Write};
+
+pub(super) use segments::fits;
 
 /// The version of the format that this code writes and reads.
 pub const FORMAT: u32 = 1;
@@ -124,128 +128,13 @@ pub struct Step<I> {
 
 /// One line of a recording.
 pub(super) fn line(value: &impl Serialize) -> Vec<u8> {
-    let mut line = alloc::vec![b' '; PREFIX];
-    line.append(&mut serde_json::to_vec(value).unwrap_or_default());
-    let json = &line[PREFIX..];
-    let prefix = format!("{:08x} {:08x} ", json.len(), crc32(0, json));
-    line[..PREFIX].copy_from_slice(prefix.as_bytes());
+    let mut line = serde_json::to_vec(value).unwrap_or_default();
+    let prefix = format!("{:08x} {:08x} ", line.len(), crc32(0, &line));
+    // In place: a second copy of a long one is not worth it.
+    line.reserve_exact(PREFIX + 1);
+    line.splice(..0, prefix.into_bytes());
     line.push(b'\n');
     line
-}
-
-/// How much of a recording is kept.
-///
-/// A machine can be replayed only from its beginning: it has no form in which its state could be put down in between. So a
-/// recording that has outgrown its bound can either end, and be replayed up to there, or lose its beginning, and then only be
-/// read (recorded calls, each of which has a beginning of its own, can still be replayed). Choose a bound that holds what is
-/// looked for, or [`Keep::Beginning`] for trouble that comes early.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bound {
-    /// Bytes after which a segment is followed by the next.
-    pub segment: u64,
-    /// Most segments, at least one.
-    pub segments: u64,
-    /// What is kept when there would be more.
-    pub keep: Keep,
-}
-
-/// Which end of a recording is kept.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Keep {
-    /// The latest records; the oldest segment goes.
-    #[default]
-    Latest,
-    /// The first records; nothing more is recorded.
-    Beginning,
-}
-
-impl Default for Bound {
-    /// The latest 64 MiB.
-    fn default() -> Self {
-        Self { segment: limits::RECORDING_SEGMENT, segments: limits::RECORDING_SEGMENTS, keep: Keep::Latest }
-    }
-}
-
-/// What to do with the files of one recording.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Write {
-    /// Begin the segment with this number.
-    Begin(u64),
-    /// Append to the segment that was begun last.
-    Append(Vec<u8>),
-    /// Remove this segment.
-    Remove(u64),
-}
-
-/// Cuts a recording into segments and keeps it within its [`Bound`]. Pure: whoever has files does what it says.
-#[derive(Debug)]
-pub struct Segments {
-    header: Header,
-    bound: Bound,
-    /// Bytes of the present segment; `None` before the first.
-    bytes: Option<u64>,
-    records: u64,
-    over: bool,
-}
-
-impl Segments {
-    /// Of a recording with this header.
-    #[must_use]
-    pub const fn new(header: Header, bound: Bound) -> Self {
-        Self { header, bound, bytes: None, records: 0, over: false }
-    }
-
-    /// Takes one record, a whole line. Whether it takes more after it.
-    pub fn push(&mut self, record: Vec<u8>, out: &mut Outputs<Write>) -> bool {
-        if self.over {
-            return false;
-        }
-        let Bound { segment, segments, keep } = self.bound;
-        if record.len() > limits::RECORD_BYTES {
-            let (bytes, most) = (record.len(), limits::RECORD_BYTES);
-            self.end(&format!("a record of {bytes} bytes is longer than {most}"), out);
-            return false;
-        }
-        if self.bytes.is_some_and(|bytes| bytes >= segment) {
-            let next = self.header.segment + 1;
-            if keep == Keep::Beginning && next >= segments {
-                self.end(&format!("the bound of {segments} segments of {segment} bytes is reached"), out);
-                return false;
-            }
-            self.header.segment = next;
-            self.bytes = None;
-            if let Some(old) = next.checked_sub(segments.max(1)) {
-                out.push(Write::Remove(old));
-            }
-        }
-        self.append(record, out);
-        true
-    }
-
-    /// Says why nothing follows.
-    pub fn end(&mut self, why: &str, out: &mut Outputs<Write>) {
-        if !self.over {
-            self.append(end(why), out);
-            self.over = true;
-        }
-    }
-
-    fn append(&mut self, record: Vec<u8>, out: &mut Outputs<Write>) {
-        let bytes = match self.bytes {
-            Some(bytes) => bytes,
-            None => {
-                self.header.first = self.records;
-                let header = line(&self.header);
-                let bytes = header.len() as u64;
-                out.push(Write::Begin(self.header.segment));
-                out.push(Write::Append(header));
-                bytes
-            }
-        };
-        self.bytes = Some(bytes + record.len() as u64);
-        self.records += 1;
-        out.push(Write::Append(record));
-    }
 }
 
 /// The record after which nothing follows.

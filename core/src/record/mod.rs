@@ -73,11 +73,12 @@ pub use redact::Redaction;
 pub use scribe::{Recordable, Scribe};
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Deref;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::Value;
 
@@ -118,8 +119,42 @@ pub struct Recorded<M: Recordable> {
 
 struct Tap<M: Recordable> {
     scribe: M::Scribe,
-    sink: Arc<dyn Sink>,
+    pen: Arc<Pen>,
     call: Option<u64>,
+}
+
+/// A sink, and whether it has said that it takes no more.
+struct Pen {
+    sink: Arc<dyn Sink>,
+    over: AtomicBool,
+}
+
+impl Pen {
+    fn new(sink: Arc<dyn Sink>) -> Arc<Self> {
+        Arc::new(Self { sink, over: AtomicBool::new(false) })
+    }
+
+    /// Asked before a record is made: making one costs.
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// Whether more may follow.
+    fn record(&self, record: Vec<u8>) -> bool {
+        let more = self.sink.record(record);
+        if !more {
+            self.over.store(true, Ordering::Relaxed);
+        }
+        more
+    }
+
+    /// Tells why no more follows of this call, or at all.
+    fn lose(&self, call: Option<u64>, why: String) {
+        self.record(match call {
+            Some(call) => file::line(&Record::<()>::Lost { call, why }),
+            None => file::end(&why),
+        });
+    }
 }
 
 impl<M: Recordable> Recorded<M> {
@@ -136,7 +171,10 @@ impl<M: Recordable> Recorded<M> {
     }
 
     fn opened(machine: M, scribe: M::Scribe, recorder: &dyn Recorder, header: Header) -> Self {
-        Self { machine, tap: Some(Box::new(Tap { scribe, sink: recorder.open(header), call: None })) }
+        Self {
+            machine,
+            tap: Some(Box::new(Tap { scribe, pen: Pen::new(recorder.open(header)), call: None })),
+        }
     }
 }
 
@@ -193,7 +231,7 @@ impl Recorded<Manager> {
 pub struct Calls(Arc<CallsInner>);
 
 struct CallsInner {
-    sink: Arc<dyn Sink>,
+    pen: Arc<Pen>,
     redaction: Redaction,
     next: AtomicUsize,
 }
@@ -204,22 +242,34 @@ impl Calls {
     pub fn new(recorder: &dyn Recorder) -> Self {
         let redaction = recorder.redaction();
         let header = Header::new(Kind::Calls, "calls", redaction.clone(), Value::Null);
-        Self(Arc::new(CallsInner { sink: recorder.open(header), redaction, next: AtomicUsize::new(0) }))
+        let pen = Pen::new(recorder.open(header));
+        Self(Arc::new(CallsInner { pen, redaction, next: AtomicUsize::new(0) }))
     }
 
     /// A call that has not started and was made with `seed`; recorded if there is a recording of calls.
     #[must_use]
     pub fn call<R: Answer>(this: Option<&Self>, mut call: Call<R>, seed: u64) -> Recorded<Call<R>> {
-        let Some(Self(inner)) = this else { return Recorded::not(call) };
+        let Some(Self(inner)) = this.filter(|this| !this.0.pen.is_over()) else { return Recorded::not(call) };
         let scribe = scribe::Net::of_call(&call, &inner.redaction);
         if scribe.masks() {
             call.exchange_mut().refuse_gzip();
         }
-        let made = value(&CallMade::new(&call, seed, &inner.redaction));
         let number = inner.next.fetch_add(1, Ordering::Relaxed) as u64;
-        let sink = Arc::clone(&inner.sink);
-        let more = sink.record(file::line(&Record::<()>::Made { call: number, made }));
-        let tap = more.then(|| Box::new(Tap { scribe, sink, call: Some(number) }));
+        let body = call.request().body.as_ref().map_or(0, Vec::len);
+        let made = file::fits(body).and_then(|()| {
+            let made = value(&CallMade::new(&call, seed, &inner.redaction));
+            let record = file::line(&Record::<()>::Made { call: number, made });
+            file::fits(record.len()).map(|()| record)
+        });
+        let more = match made {
+            Ok(record) => inner.pen.record(record),
+            Err(why) => {
+                inner.pen.lose(Some(number), why);
+                false
+            }
+        };
+        let pen = Arc::clone(&inner.pen);
+        let tap = more.then(|| Box::new(Tap { scribe, pen, call: Some(number) }));
         Recorded { machine: call, tap }
     }
 }
@@ -235,29 +285,29 @@ impl<M: Recordable> Machine for Recorded<M> {
     type Output = M::Output;
 
     fn handle(&mut self, now: Time, input: M::Input<'_>, out: &mut Outputs<M::Output>) {
+        self.tap.take_if(|tap| tap.pen.is_over());
         let Some(tap) = &mut self.tap else { return self.machine.handle(now, input, out) };
         let told = tap.scribe.told(&input);
         let before = out.len();
         self.machine.handle(now, input, out);
-        let record = match told {
-            Ok(told) => file::line(&Record::Step(Step {
+        let record = told.and_then(|told| {
+            let record = file::line(&Record::Step(Step {
                 at: now,
                 call: tap.call,
                 input: told,
                 out: out.iter().skip(before).map(|output| tap.scribe.said(output)).collect(),
                 next: text::deadline(self.machine.next_deadline()),
-            })),
+            }));
+            file::fits(record.len()).map(|()| record)
+        });
+        let more = match record {
+            Ok(record) => tap.pen.record(record),
             Err(why) => {
-                let record = tap.call.map_or_else(
-                    || file::end(&why),
-                    |call| file::line(&Record::<()>::Lost { call, why: why.clone() }),
-                );
-                tap.sink.record(record);
-                self.tap = None;
-                return;
+                tap.pen.lose(tap.call, why);
+                false
             }
         };
-        if !tap.sink.record(record) {
+        if !more {
             self.tap = None;
         }
     }

@@ -9,6 +9,7 @@ use core::fmt::Display;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::file::fits;
 use super::form::{Changed, ControllerTold, Data, Told};
 use super::redact::{self, Redaction, Rules};
 use super::text;
@@ -96,7 +97,7 @@ impl Net {
         Ok(match event {
             NetEvent::Connected { reused } => Told::Connected { conn, reused: *reused },
             NetEvent::ConnectFailed(e) => Told::ConnectFailed { conn, error: (*e).clone() },
-            NetEvent::Received(bytes) => match self.responses.received(bytes) {
+            NetEvent::Received(bytes) => match fits(bytes.len()).map(|()| self.responses.received(bytes))? {
                 Ok(bytes) => Told::Received { conn, bytes: Data(bytes) },
                 Err(wire::Compressed) => {
                     return Err("the server compressed, unasked, what has to be masked".to_owned());
@@ -223,10 +224,31 @@ impl Objects {
         Self { sources: config.sources.iter().map(|s| (redaction.of(&s.watch.resource), 0)).collect() }
     }
 
-    fn delta(&mut self, source: controller::SourceId, delta: &Delta<Object>) -> ControllerTold {
+    fn delta(
+        &mut self,
+        source: controller::SourceId,
+        delta: &Delta<Object>,
+    ) -> Result<ControllerTold, String> {
         let mut unknown = (None, 0);
         let (rules, objects) = self.sources.get_mut(source.index()).unwrap_or(&mut unknown);
         let rules = rules.as_ref();
+        let (mut expected, mut bytes) = (*objects, 0_usize);
+        for change in delta.changes.iter() {
+            match change {
+                Change::Added { .. } => expected += 1,
+                Change::Updated { .. } => {}
+                Change::Deleted { .. } => expected = expected.saturating_sub(1),
+            }
+            bytes = bytes.saturating_add(controller::subject(change).json().len());
+        }
+        // Whoever began to listen late has a view that no changes explain.
+        let is_whole = expected != delta.view.len();
+        if is_whole {
+            bytes = delta.view.values().fold(bytes, |sum, object| sum.saturating_add(object.json().len()));
+        }
+        // Before anything is copied.
+        fits(bytes)?;
+        *objects = delta.view.len();
         let json = |object: &Object| match rules {
             Some(rules) => rules.object(object.json()),
             None => object.json().to_owned(),
@@ -235,31 +257,42 @@ impl Objects {
             .changes
             .iter()
             .map(|change| match change {
-                Change::Added { new, initial } => {
-                    *objects += 1;
-                    Changed::Added { object: json(new), initial: *initial }
-                }
+                Change::Added { new, initial } => Changed::Added { object: json(new), initial: *initial },
                 Change::Updated { new, relisted, .. } => {
                     Changed::Updated { object: json(new), relisted: *relisted }
                 }
                 Change::Deleted { old, final_unknown } => {
-                    *objects = objects.saturating_sub(1);
                     Changed::Deleted { object: json(old), final_unknown: *final_unknown }
                 }
             })
             .collect();
-        // Whoever began to listen late has a view that no changes explain.
-        let whole = (*objects != delta.view.len()).then(|| delta.view.values().map(json).collect());
-        *objects = delta.view.len();
-        ControllerTold::Delta {
+        Ok(ControllerTold::Delta {
             source,
             changes,
-            whole,
+            whole: is_whole.then(|| delta.view.values().map(json).collect()),
             view: (delta.view.resource_version().to_owned(), delta.view.is_synced()),
             synced: delta.synced,
             resource_version: (*delta.resource_version).to_owned(),
             received: delta.received,
+        })
+    }
+}
+
+impl Objects {
+    /// Each kind by name, so that a new one with words in it is seen here.
+    fn noticed(&self, notice: &controller::Notice) -> controller::Notice {
+        use controller::Notice as N;
+        let mut notice = notice.clone();
+        match &mut notice {
+            N::Failed { error, .. } | N::GaveUp { error, .. } => *error = redact::words(error),
+            N::MappingPanicked { source, error, .. } => {
+                // It may quote what it looked at.
+                let masks = self.sources.get(source.index()).is_none_or(|(rules, _)| rules.is_some());
+                *error = if masks { "(masked)".to_owned() } else { redact::words(error) };
+            }
+            N::TimedOut { .. } | N::WaitingForSources(_) | N::NotShown { .. } => {}
         }
+        notice
     }
 }
 
@@ -270,7 +303,7 @@ impl Scribe<Controller<Object>> for Objects {
         use controller::Input as I;
         Ok(match input {
             I::Start => ControllerTold::Start,
-            I::Delta { source, delta } => self.delta(*source, delta),
+            I::Delta { source, delta } => self.delta(*source, delta)?,
             I::Trigger { key, priority } => ControllerTold::Trigger { key: key.clone(), priority: *priority },
             I::Wrote { id, write } => ControllerTold::Wrote { id: *id, write: write.clone() },
             I::Done { id, outcome, started } => {
@@ -298,7 +331,7 @@ impl Scribe<Controller<Object>> for Objects {
             O::Abandon(id) => format!("abandon run {id}"),
             O::Ready => "ready".to_owned(),
             O::Stopped { unfinished } => format!("stopped, {unfinished} unfinished"),
-            O::Notice(notice) => format!("notice {:?}", noticed(notice)),
+            O::Notice(notice) => format!("notice {:?}", self.noticed(notice)),
         }
     }
 }
@@ -310,14 +343,6 @@ fn told(outcome: &Outcome) -> Outcome {
         Outcome::Panicked(e) => Outcome::Panicked(redact::words(e)),
         Outcome::AwaitChange | Outcome::Requeue(_) => outcome.clone(),
     }
-}
-
-fn noticed(notice: &controller::Notice) -> controller::Notice {
-    let mut notice = notice.clone();
-    if let controller::Notice::Failed { error, .. } | controller::Notice::GaveUp { error, .. } = &mut notice {
-        *error = redact::words(error);
-    }
-    notice
 }
 
 /// Of machines whose words are values already.

@@ -67,7 +67,7 @@ pub(crate) fn record_a_manager(directory: &Directory, steps: u64) -> PathBuf {
         machine.handle(Time::from_millis(n), manager::Input::Deadline, &mut out);
     }
     machine.handle(Time::from_secs(9), manager::Input::Stop, &mut out);
-    directory.flush();
+    directory.flush().unwrap();
     directory.path().join("manager")
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn record_a_source(directory: &Directory) -> PathBuf {
     for (n, event) in [NetEvent::Connected { reused: false }, NetEvent::Eof].into_iter().enumerate() {
         source.handle(Time::from_secs(n as u64 + 1), Input::Net { conn: ConnId(1), event }, &mut out);
     }
-    directory.flush();
+    directory.flush().unwrap();
     directory.path().join("source-0-configmaps.v1.000000.rec")
 }
 

@@ -207,7 +207,7 @@ fn real<E: Executor>(recordings: &Directory, streaming: bool) {
         }
     }
     running.stop();
-    recordings.flush();
+    recordings.flush().unwrap();
 }
 
 fn decoded(text: &str) -> Option<String> {
@@ -357,7 +357,7 @@ fn the_same_everywhere(streaming: bool) {
     let [sim, threads, smol] = ["sim", "threads", "smol"].map(|on| Place::new(&format!("{on}-{streaming}")));
     let (sim, threads, smol) = (sim.directory(), threads.directory(), smol.directory());
     simulated(Some(&sim), 1, streaming);
-    sim.flush();
+    sim.flush().unwrap();
     real::<Threads>(&threads, streaming);
     real::<Smol>(&smol, streaming);
     let sim = asked(sim.path());
@@ -391,7 +391,7 @@ fn no_seed_makes_other_requests() {
         let place = Place::new(&format!("seed-{seed}"));
         let directory = place.directory();
         let fingerprint = simulated(Some(&directory), seed, true);
-        directory.flush();
+        directory.flush().unwrap();
         let asked = asked(directory.path());
         let order = order(&asked);
         let (watches, calls, all) =

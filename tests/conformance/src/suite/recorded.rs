@@ -179,7 +179,7 @@ fn recorded_and_replayed<E: Executor>(stage: &mut Stage, by: By, hard: Option<bo
     ask(stage, "POST", "configmaps", "", Some(&map("m9", &secret(9))));
     mirrored(stage, &running, "m9", &secret(9));
     running.stop();
-    recordings.flush();
+    recordings.flush().unwrap();
 
     let (mut kinds, mut compressed) = (BTreeSet::new(), 0);
     for path in steersman_record::recordings(recordings.path()).unwrap_or_else(|e| panic!("{e}")) {
@@ -228,7 +228,7 @@ pub fn a_recording_of_the_latest_is_read<E: Executor>() {
         diary.ran(&format!("m{n}"), 1);
     }
     running.stop();
-    recordings.flush();
+    recordings.flush().unwrap();
     let path = recordings.path().join("controller-configmap");
     let recording = steersman_record::read(&path).unwrap_or_else(|e| panic!("{e}"));
     let error = Replay::of(&recording).map(drop).expect_err("its beginning is gone").to_string();
