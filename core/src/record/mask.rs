@@ -6,8 +6,10 @@ use alloc::vec::Vec;
 
 /// What stands for each byte of a masked string: a letter of base64.
 pub(super) const MASK: u8 = b'A';
-/// What stands for each byte of a masked number, `true` or `false`: any count of them is a number.
+/// What stands for each byte of a masked number: any count of them is a number.
 const DIGIT: u8 = b'1';
+/// What stands for `true` and `false`, without the blank or with it: still a boolean to functions that a replay asks again.
+const TRUE: &[u8; 5] = b"true ";
 /// Below this depth nothing is told apart any more, and every value is masked.
 const DEPTH: usize = 256;
 /// Longer names are none of ours, unless a member to mask is longer.
@@ -40,6 +42,8 @@ pub(super) struct Masker {
     longest: usize,
     /// Inside of `null`.
     null: bool,
+    /// Bytes of a masked `true` or `false` so far.
+    boolean: usize,
     lost: bool,
     /// What comes may be the inside of something.
     doubt: bool,
@@ -85,6 +89,7 @@ impl Masker {
             name: Vec::new(),
             longest,
             null: false,
+            boolean: 0,
             lost: false,
             doubt: false,
         }
@@ -135,7 +140,17 @@ impl Masker {
     fn scalar(&mut self, byte: &mut u8) {
         self.null = *byte == b'n' || self.null && matches!(*byte, b'u' | b'l');
         let masked = self.deep > 0 || self.value() == Place::Masked;
-        if masked && !self.null && (byte.is_ascii_alphanumeric() || matches!(*byte, b'+' | b'-' | b'.')) {
+        self.boolean = match *byte {
+            b't' | b'f' if masked => 1,
+            b'r' | b'u' | b'e' | b'a' | b'l' | b's' if self.boolean > 0 => self.boolean + 1,
+            _ => 0,
+        };
+        if let Some(letter) = self.boolean.checked_sub(1).and_then(|n| TRUE.get(n)) {
+            *byte = *letter;
+        } else if masked
+            && !self.null
+            && (byte.is_ascii_alphanumeric() || matches!(*byte, b'+' | b'-' | b'.'))
+        {
             *byte = DIGIT;
         }
     }
@@ -313,7 +328,7 @@ mod tests {
     #[test]
     fn numbers_and_booleans_are_masked_and_stay_json() {
         let json = r#"{"kind":"Secret","data":{"k":12345,"b":[true,false, -1.5e+3 ,null],"o":{"p":0}},"n":-7,"t":true}"#;
-        let want = r#"{"kind":"Secret","data":{"k":11111,"b":[1111,11111, 1111111 ,null],"o":{"p":1}},"n":-7,"t":true}"#;
+        let want = r#"{"kind":"Secret","data":{"k":11111,"b":[true,true , 1111111 ,null],"o":{"p":1}},"n":-7,"t":true}"#;
         assert_eq!(masked(json), want);
         serde_json::from_str::<serde_json::Value>(want).unwrap();
         assert_eq!(masked(r#"{"data":null,"stringData":5}"#), r#"{"data":null,"stringData":1}"#);

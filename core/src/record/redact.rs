@@ -13,10 +13,11 @@ const QUOTES: &str = "Invalid value:";
 
 /// Which values of objects are masked before they are recorded.
 ///
-/// A masked value keeps its length, so everything that is decided on (framing, sizes, versions, metadata) stays what it was,
-/// and base64 stays base64; numbers and booleans become numbers, `null` stays. Credentials (`Authorization` and its like, tokens in files, cookies) never get into a recording,
-/// whatever stands here. (One that the server sends back is masked too, but is not found in what comes compressed, and its
-/// first seven characters may stand at the end of what was read at once.)
+/// A masked value keeps its length, so everything that is decided on (framing, sizes, versions, metadata) stays what it was, and
+/// its type: base64 stays base64, numbers become other numbers, booleans `true`, and `null` stays. (The length of a boolean tells
+/// which it was.) Credentials (`Authorization` and its like, tokens in files, cookies) never get into a recording, whatever
+/// stands here. (One that the server sends back is masked too, but is not found in what comes compressed, and its first seven
+/// characters may stand at the end of what was read at once.)
 ///
 /// While masked objects are recorded, their source or call does not ask for gzip, for what is compressed cannot be masked in
 /// place; a server that compresses all the same ends the recording of that machine.
