@@ -37,8 +37,13 @@ enum Op {
         name: u8,
         owner: u8,
     },
-    /// The watch shows the pods that were written.
-    Show,
+    /// A run deletes a pod, which the watch has not shown yet either.
+    Removed {
+        which: u8,
+        name: u8,
+    },
+    /// The watch shows so many of the writes, in order.
+    Show(u8),
     Late(u8),
     Pass(u16),
     Wait,
@@ -48,7 +53,7 @@ impl Arbitrary for Op {
     fn arbitrary(g: &mut Gen) -> Self {
         let source = u8::arbitrary(g) % 3;
         let name = u8::arbitrary(g) % 5;
-        match u8::arbitrary(g) % 20 {
+        match u8::arbitrary(g) % 24 {
             0 => Self::Start,
             1 | 2 => Self::List { source, objects: u8::arbitrary(g) },
             3..=6 => Self::Apply { source, name, owner: u8::arbitrary(g) % 5 },
@@ -58,7 +63,8 @@ impl Arbitrary for Op {
             13 => Self::Late(u8::arbitrary(g)),
             14 => Self::Pass(u16::arbitrary(g) % 2_000),
             15..=17 => Self::Wrote { which: u8::arbitrary(g), name, owner: u8::arbitrary(g) % 5 },
-            18 => Self::Show,
+            18 | 19 => Self::Show(1 + u8::arbitrary(g) % 3),
+            20..=22 => Self::Removed { which: u8::arbitrary(g), name },
             _ => Self::Wait,
         }
     }
@@ -90,6 +96,17 @@ impl Arbitrary for Script {
     }
 }
 
+/// A write that the watch has not shown.
+#[derive(Clone, Debug)]
+struct Unshown {
+    writer: Key,
+    /// As it was written, or as it was at its end.
+    pod: Obj,
+    gone: bool,
+    /// Its writer waits for it.
+    counts: bool,
+}
+
 /// A bench that knows what must hold.
 struct Watchful {
     bench: Bench,
@@ -100,8 +117,8 @@ struct Watchful {
     children: [BTreeMap<Key, Obj>; 2],
     /// Keys that something happened to since their last run began; `true` if they must run.
     due: BTreeSet<Key>,
-    /// Pods that exist and have not been shown, with who wrote them, in order.
-    unseen: Vec<(Key, Obj)>,
+    /// What was done to pods and has not been shown, in order.
+    unseen: Vec<Unshown>,
     /// Keys whose present run wrote what is unseen.
     fresh: BTreeSet<Key>,
     /// Keys whose last run did, and until when they are on hold for it.
@@ -166,21 +183,59 @@ impl Watchful {
     }
 
     /// The watch of the pods goes on in order: first what was written.
-    fn show(&mut self) {
-        self.holds.clear();
-        self.fresh.clear();
-        for (_, pod) in core::mem::take(&mut self.unseen) {
-            let old = self.children[0].insert(pod.key.clone(), pod.clone());
+    fn show(&mut self, most: usize) {
+        for _ in 0..most.min(self.unseen.len()) {
+            let Unshown { writer, pod, gone, .. } = self.unseen.remove(0);
+            if !self.unseen.iter().any(|w| w.counts && w.writer == writer) {
+                self.holds.remove(&writer);
+                self.fresh.remove(&writer);
+            }
+            let children = &mut self.children[0];
+            let old =
+                if gone { children.remove(&pod.key) } else { children.insert(pod.key.clone(), pod.clone()) };
             self.expect(old.iter().chain([&pod]).map(|o| Self::parent(1, o)).collect());
-            let said = self.bench.apply(1, pod);
+            let said = if gone { self.bench.delete(1, pod) } else { self.bench.apply(1, pod) };
             self.check(&said);
             self.log.push(said);
         }
     }
 
+    /// A pod as the server has it.
+    fn pod(&self, key: &Key) -> Option<&Obj> {
+        match self.unseen.iter().rev().find(|w| w.pod.key == *key) {
+            Some(last) => (!last.gone).then_some(&last.pod),
+            None => self.children[0].get(key),
+        }
+    }
+
+    /// Whether a pod was deleted, and the watch has not shown it: who made it anew would make another one.
+    fn is_going(&self, key: &Key) -> bool {
+        self.unseen.iter().any(|w| w.gone && w.pod.key == *key)
+    }
+
+    /// A run that is open.
+    fn writer(&self, which: u8) -> Option<Key> {
+        let open = &self.bench.open;
+        (!open.is_empty()).then(|| open[usize::from(which) % open.len()].key.clone())
+    }
+
+    fn wrote(&mut self, write: Unshown) -> String {
+        let Unshown { writer, pod, gone, counts } = &write;
+        let version = if *gone { "" } else { &*pod.version };
+        let said = self.bench.wrote(&writer.to_string(), &PODS, &pod.key.to_string(), version);
+        if *counts {
+            self.fresh.insert(writer.clone());
+        }
+        self.unseen.push(write);
+        self.forget_the_gone();
+        said
+    }
+
     fn play(&mut self, op: Op) {
-        if matches!(op, Op::Show | Op::Apply { source: 1, .. } | Op::Delete { source: 1, .. }) {
-            self.show();
+        match op {
+            Op::Apply { source: 1, .. } | Op::Delete { source: 1, .. } => self.show(usize::MAX),
+            Op::Show(n) => return self.show(n.into()),
+            _ => {}
         }
         // What must run after this, if it exists then.
         let mut due = Vec::new();
@@ -203,7 +258,7 @@ impl Watchful {
                             due.push(key);
                         }
                         list.push(object);
-                    } else {
+                    } else if source == 2 || !self.is_going(&key) {
                         let old = self.children[usize::from(source) - 1].get(&key).cloned();
                         let object = match old {
                             Some(o) if !fresh => o,
@@ -230,11 +285,16 @@ impl Watchful {
                 }
                 self.synced[usize::from(source)] = true;
                 if source == 1 {
-                    // What was written and is not listed came and went: only its writer can know.
-                    let gone = |(writer, pod): &(Key, Obj)| {
-                        (!self.children[0].contains_key(&pod.key)).then(|| writer.clone())
-                    };
-                    due.extend(self.unseen.iter().filter_map(gone));
+                    // What was written and is not listed came and went: only its writer can know, unless he did it.
+                    for (n, Unshown { writer, pod, gone, .. }) in self.unseen.iter().enumerate() {
+                        let undone = |w: &Unshown| w.gone && w.writer == *writer && w.pod.key == pod.key;
+                        if !gone
+                            && !self.children[0].contains_key(&pod.key)
+                            && !self.unseen[n..].iter().any(undone)
+                        {
+                            due.push(writer.clone());
+                        }
+                    }
                     self.unseen.clear();
                     self.fresh.clear();
                     self.holds.clear();
@@ -305,19 +365,23 @@ impl Watchful {
                 self.bench.input(Input::Done { id, outcome, started })
             }
             Op::Wrote { which, name, owner } => {
-                if self.bench.open.is_empty() {
+                let Some(writer) = self.writer(which).filter(|_| !self.is_going(&Self::key(1, name))) else {
                     return;
-                }
-                let writer = self.bench.open[usize::from(which) % self.bench.open.len()].key.clone();
+                };
                 let pod = self.object(1, name, owner);
-                let said =
-                    self.bench.wrote(&writer.to_string(), &PODS, &pod.key.to_string(), &pod.version.clone());
-                self.fresh.insert(writer.clone());
-                self.unseen.push((writer, pod));
-                self.forget_the_gone();
-                said
+                self.wrote(Unshown { writer, pod, gone: false, counts: true })
             }
-            Op::Show => return,
+            Op::Removed { which, name } => {
+                let key = Self::key(1, name);
+                let (Some(writer), Some(pod)) = (self.writer(which), self.pod(&key).cloned()) else { return };
+                // Who deletes what its views do not have, and what it has not written, has nothing to wait for.
+                let wrote = |w: &Unshown| w.writer == writer && w.pod.key == key;
+                let counts = self.children[0].contains_key(&key) || self.unseen.iter().any(wrote);
+                self.version += 1;
+                let pod = Obj { version: self.version.to_string(), ..pod };
+                self.wrote(Unshown { writer, pod, gone: true, counts })
+            }
+            Op::Show(_) => return,
             Op::Late(n) => {
                 let gone = ReconcileId(1_000_000 + u64::from(n));
                 self.bench.input(Input::Done { id: gone, outcome: Outcome::AwaitChange, started: Time::ZERO })
@@ -350,7 +414,7 @@ impl Watchful {
         self.due.retain(|k| !gone(k));
         self.holds.retain(|k, _| !gone(k));
         self.fresh.retain(|k| !gone(k));
-        for (writer, _) in &mut self.unseen {
+        for Unshown { writer, .. } in &mut self.unseen {
             if gone(writer) {
                 *writer = Key::cluster("nobody");
             }
