@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use steersman_core::time::Time;
 
 /// One disturbance.
@@ -226,6 +227,47 @@ impl Fault {
     #[must_use]
     pub fn crash(replica: usize, moment: Moment, down: Duration) -> Self {
         Self { when: When::In { replica, moment }, what: What::Crash { replica, down, silent: false } }
+    }
+
+    /// How long it lasts, if it ends by itself.
+    pub(crate) fn lasts_mut(&mut self) -> Option<&mut Duration> {
+        match &mut self.what {
+            What::Pause { lasts, .. }
+            | What::Partition { lasts, .. }
+            | What::Blind { lasts, .. }
+            | What::Refuse { lasts, .. }
+            | What::Slow { lasts, .. }
+            | What::Loss { lasts, .. }
+            | What::NoBookmarks { lasts }
+            | What::Freeze { lasts, .. }
+            | What::Lead { lasts, .. } => Some(lasts),
+            _ => None,
+        }
+    }
+
+    /// Begins so much later and ends when it did. Whether that can be.
+    pub(crate) fn begin_later(&mut self, by: Duration) -> bool {
+        let When::At(at) = self.when else { return false };
+        let Some(lasts) = self.lasts_mut().filter(|lasts| **lasts > by) else { return false };
+        *lasts -= by;
+        self.when = When::At(at + by);
+        true
+    }
+
+    /// What it names and is not there: with none it would do nothing.
+    pub(crate) fn unknown(&self, replicas: usize, servers: usize) -> Option<String> {
+        fn walk(value: &Value, names: &[(&str, u64)]) -> Option<String> {
+            let Value::Object(members) = value else { return None };
+            members.iter().find_map(|(name, member)| {
+                let named = names.iter().find(|(known, _)| known == name);
+                match (named, member.as_u64()) {
+                    (Some((_, count)), Some(n)) if n >= *count => Some(format!("{name} {n}")),
+                    _ => walk(member, names),
+                }
+            })
+        }
+        let names = [("replica", replicas as u64), ("server", servers as u64)];
+        serde_json::to_value(self).ok().and_then(|value| walk(&value, &names))
     }
 }
 

@@ -29,10 +29,17 @@ fn quietly<T>(run: impl FnOnce() -> T) -> T {
             }
         }));
     });
-    QUIET.set(true);
-    let result = run();
-    QUIET.set(false);
-    result
+    let _quiet = Quiet(QUIET.replace(true));
+    run()
+}
+
+/// Ends the silence, however the run ends; holds what was before.
+struct Quiet(bool);
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        QUIET.set(self.0);
+    }
 }
 
 /// A run that is wanted.
@@ -128,5 +135,18 @@ impl Sim {
         };
         failure.write_page();
         failure
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_ends_the_silence() {
+        let result = panic::catch_unwind(|| quietly(|| panic!("nobody hears this")));
+        assert!(result.is_err() && !QUIET.get());
+        // One within another does not end the outer one's.
+        assert!(quietly(|| quietly(|| QUIET.get()) && QUIET.get()) && !QUIET.get());
     }
 }

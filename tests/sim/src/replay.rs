@@ -65,7 +65,7 @@ impl Replay {
     /// The first so many processes and followers of a simulation.
     ///
     /// # Errors
-    /// If it has not got so many.
+    /// If it has not got so many, or has none that a fault names.
     pub(crate) fn part_of(&self, sim: &Sim) -> Result<Sim, String> {
         for (name, wanted, has, what) in [
             (REPLICAS, self.replicas, sim.programs.len(), "replicas"),
@@ -75,7 +75,17 @@ impl Replay {
                 return Err(format!("{name}={wanted}: the simulation has {has} {what}"));
             }
         }
-        Ok(sim.first(self.replicas, self.followers))
+        let sim = sim.first(self.replicas, self.followers);
+        let shape = sim.shape();
+        for fault in self.faults.iter().flatten() {
+            if let Some(unknown) = fault.unknown(shape.replicas, shape.servers) {
+                let (replicas, servers) = (shape.replicas, shape.servers);
+                return Err(format!(
+                    "{FAULTS}: there is no {unknown} ({fault}); there are {replicas} replicas and {servers} servers, from 0"
+                ));
+            }
+        }
+        Ok(sim)
     }
 
     /// The seed that is wanted of a range; none if another run than those of a range is meant.

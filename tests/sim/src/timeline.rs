@@ -12,7 +12,9 @@ use crate::trace::{Entry, EscapeControl as _, Kind, Lane, Stamp, Trace};
 const SHOWN: usize = 120;
 /// If there are too many even of the loud ones: so many from the beginning, the others from the end.
 const FROM_BEGINNING: usize = 40;
-/// So many quiet entries are shown around each that matters most, the first that gives not too many in all.
+/// Most entries of the reconcile that a violation is about.
+const ACCUSED: usize = 20;
+/// So many quiet entries, but for those of idle watches, are shown around each that matters most, the first that gives not too many in all.
 const AROUND: [usize; 4] = [6, 3, 1, 0];
 
 /// The part of a [`Trace`] that says most; [`Trace::timeline`] makes it.
@@ -35,9 +37,11 @@ impl Trace {
                 break;
             }
         }
-        // Still too many: nothing from the middle.
-        let places: Vec<usize> = (0..entries.len()).filter(|n| shown[*n]).collect();
-        if let Some(too_many) = places.len().checked_sub(SHOWN) {
+        // Still too many: nothing from the middle, but for what it is all about.
+        let accused = accused(entries);
+        let all = shown.iter().filter(|s| **s).count();
+        let places: Vec<usize> = (0..entries.len()).filter(|n| shown[*n] && !accused.contains(n)).collect();
+        if let Some(too_many) = all.checked_sub(SHOWN) {
             places.iter().skip(FROM_BEGINNING).take(too_many).for_each(|n| shown[*n] = false);
         }
         Timeline { entries, shown }
@@ -52,7 +56,58 @@ impl Failure {
     }
 }
 
-/// All that is loud, and so many around what matters most.
+/// The reconcile that a violation is about: the last before it of an object that it names, or else the last before it, with
+/// what its process did meanwhile.
+fn accused(entries: &[Entry]) -> Vec<usize> {
+    let Some(end) = entries.iter().rposition(|e| e.kind == Kind::Violated) else { return Vec::new() };
+    let (at, text) = (entries[end].at, &entries[end].text);
+    let is_run = |e: &Entry| matches!(e.kind, Kind::Runs(..)) && e.at <= at;
+    let names = |e: &Entry| {
+        // `ConfigMap prod/a`
+        let key = e.key.as_deref().map(|key| key.rsplit(' ').next().unwrap_or(key));
+        key.is_some_and(|key| text.split(|c: char| !is_of_a_key(c)).any(|word| word == key))
+    };
+    let begin = entries[..end]
+        .iter()
+        .rposition(|e| is_run(e) && names(e))
+        .or_else(|| entries[..end].iter().rposition(is_run));
+    let Some(begin) = begin else { return Vec::new() };
+    let (lane, Kind::Runs(controller, run)) = (entries[begin].lane, entries[begin].kind) else {
+        return Vec::new();
+    };
+    let mut all = Vec::new();
+    for n in (begin..end).filter(|n| entries[*n].lane == lane) {
+        let kind = entries[n].kind;
+        if n == begin || !matches!(kind, Kind::Sees | Kind::Notes | Kind::Runs(..)) {
+            all.push(n);
+        }
+        if kind == Kind::Done(controller, run) || kind == Kind::Fails(controller, run) || kind == Kind::Dies {
+            break;
+        }
+    }
+    // One that goes round in circles: how it began, and how it ended.
+    if let Some(too_many) = all.len().checked_sub(ACCUSED) {
+        all.drain(ACCUSED / 2..ACCUSED / 2 + too_many);
+    }
+    all
+}
+
+/// Whether a key may have it in its name.
+fn is_of_a_key(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "/-.:".contains(c)
+}
+
+/// A watch that goes on as before: it is asked for again because its time was over.
+fn is_idle(entry: &Entry) -> bool {
+    match entry.kind {
+        Kind::Gets => entry.text.contains("watch=true") || entry.text.contains("watch=1"),
+        Kind::Notes => entry.text.contains(": Watching "),
+        Kind::Sees => entry.text.contains("sees 0 changes"),
+        _ => false,
+    }
+}
+
+/// All that is loud, the reconcile that the violation is about, and so many around what matters most.
 fn choose(entries: &[Entry], around: usize) -> Vec<bool> {
     let mut shown: Vec<bool> = entries
         .iter()
@@ -60,10 +115,13 @@ fn choose(entries: &[Entry], around: usize) -> Vec<bool> {
         .collect();
     for (n, entry) in entries.iter().enumerate() {
         if matches!(entry.kind, Kind::Strikes | Kind::Dies | Kind::Violated) {
-            let end = (n + around + 1).min(entries.len());
-            shown[n.saturating_sub(around)..end].fill(true);
+            shown[n] = true;
+            let is_busy = |n: &usize| !is_idle(&entries[*n]);
+            (0..n).rev().filter(is_busy).take(around).for_each(|n| shown[n] = true);
+            (n + 1..entries.len()).filter(is_busy).take(around).for_each(|n| shown[n] = true);
         }
     }
+    accused(entries).into_iter().for_each(|n| shown[n] = true);
     shown
 }
 

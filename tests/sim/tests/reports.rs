@@ -261,3 +261,22 @@ fn a_violation_is_the_last_entry() {
     let last = failure.trace.entries.last().expect("entries");
     assert_eq!((last.kind, last.at), (Kind::Violated, failure.violation.at));
 }
+
+#[test]
+fn what_lasts_begins_no_earlier_than_it_must() {
+    let sim = Sim::new()
+        .replica(trusting)
+        .given(|c| c.put(&map("a", "one")))
+        .change(10 * SECOND, |c| {
+            let secrets = Api::<Secret>::namespaced("default");
+            drop(c.send(secrets.delete("a", &Default::default())));
+        })
+        .converges_to(mirrored);
+    let blind = What::Blind { replica: 0, lasts: 10 * SECOND };
+    let failure = sim.run_with(1, &[at(2_000, blind)]).unwrap_err();
+    let [Fault { when: When::At(begin), what: What::Blind { lasts, .. } }] = failure.faults[..] else {
+        panic!("{failure}");
+    };
+    let change = Time::from_secs(10);
+    assert!(begin >= Time::from_secs(7) && begin <= change && begin + lasts > change, "{failure}");
+}

@@ -102,6 +102,32 @@ fn there_must_be_as_many_as_are_wanted() {
 }
 
 #[test]
+fn a_fault_of_nobody_is_an_error() {
+    let sim = Sim::new().replicas(2, |m| m).follower(Duration::ZERO..Duration::ZERO);
+    let lasts = Duration::from_secs(1);
+    let refuse = |server| Fault::at(lasts, What::Refuse { server, lasts });
+    let answer = What::Answer { ill: Ill::Error, verb: None, replica: Some(2), skip: 0, times: 1 };
+    let wanted = |replicas, fault: &Fault| {
+        let faults = Some(vec![refuse(0), fault.clone()]);
+        Replay { replicas, faults, ..Replay::default() }.part_of(&sim).map(drop).unwrap_err()
+    };
+    for (fault, unknown) in [
+        (Fault::crash(2, crate::Moment::Start(1), lasts), "replica 2"),
+        (Fault::at(lasts, What::Trigger { replica: 7 }), "replica 7"),
+        (Fault::at(lasts, answer), "replica 2"),
+        (refuse(2), "server 2"),
+    ] {
+        let error = wanted(None, &fault);
+        let begin = format!("STEERSMAN_SIM_FAULTS: there is no {unknown} ({fault}); ");
+        assert!(error.starts_with(&begin) && error.ends_with("2 replicas and 2 servers, from 0"), "{error}");
+    }
+    let last = Fault::at(lasts, What::Trigger { replica: 1 });
+    assert!(wanted(Some(1), &last).contains("there is no replica 1"));
+    let faults = Some(vec![last, refuse(1)]);
+    Replay { faults, ..Replay::default() }.part_of(&sim).map(drop).unwrap();
+}
+
+#[test]
 fn commands_say_which_test() {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let program = |exe: &str, thread: &str| Program {
