@@ -116,7 +116,9 @@ impl Segments {
     pub fn end(&mut self, why: &str, out: &mut Outputs<Write>) {
         if !self.over {
             let header = self.kept.is_empty().then(|| self.next_header());
-            self.append(header, end(&why[..why.floor_char_boundary(limits::RECORDING_END)]), out);
+            let ends = why.char_indices().map(|(at, c)| at + c.len_utf8());
+            let short = ends.take_while(|end| *end <= limits::RECORDING_END).last().unwrap_or(0);
+            self.append(header, end(&why[..short]), out);
             self.over = true;
         }
     }
