@@ -25,6 +25,10 @@ pub(crate) struct Args {
     pub executors: Vec<String>,
     /// None if nothing was said of them.
     pub peers: Option<Vec<Peer>>,
+    /// The least that the work can cost, too.
+    pub limit: bool,
+    /// Of `compare` alone: the contests by name, all if there is none.
+    pub contests: Vec<String>,
     /// Take peers as they were built, and leave out those that were not.
     pub no_build: bool,
     /// Where the figures of every run go.
@@ -43,7 +47,7 @@ Usage: steersman-bench COMMAND [OPTIONS]
 
   list     from the start of a process to its first full state of all pods
   watch    the events of a watch, reconciled, after that
-  compare  list, list of metadata alone and watch, all executors and all peers, with the ratios to the best of the peers
+  compare  contests of all kinds, all executors, all peers and the limit, with the ratios to the best of the peers
   server   the server alone, until standard input ends; each line of it lets one watch begin with its events
   help     this
 
@@ -56,8 +60,12 @@ Usage: steersman-bench COMMAND [OPTIONS]
   --events N         events of the watch [100000]
   --rate N           events a second; 0 for as fast as they are taken [0]
   --executor NAME    threads, smol or none; may be given several times [both]
-  --peer NAME        kube-rs, or kube-rs-lean, which drops managedFields, or none; may be given several times
-                     [compare: both, else none]
+  --peer NAME        kube-rs (as it comes); kube-rs-lean, -current, -mimalloc, -dynamic (managedFields dropped; and on one
+                     thread, with another allocator, with dynamic objects); client-go; controller-runtime; or none; may be
+                     given several times [compare: all, else none]
+  --limit            also the least that the work can cost: TLS, the ends of frames, one pass for metadata, one copy
+                     [compare: always]
+  --contest NAME     of `compare`: list, streaming, metadata, watch, latency or idle; may be given several times [all]
   --no-build         peers as they were built; those that were not are left out
   --runs N           how often each contestant runs, in turns [5]
   --seed N           of the pods [1]
@@ -83,6 +91,8 @@ impl Args {
             seed: 1,
             executors: Vec::new(),
             peers: None,
+            limit: false,
+            contests: Vec::new(),
             no_build: false,
             json: None,
             svg: None,
@@ -114,6 +124,8 @@ impl Args {
                         peers.push(Peer::of(&name)?);
                     }
                 }
+                "--limit" => args.limit = true,
+                "--contest" => args.contests.push(value()?),
                 "--no-build" => args.no_build = true,
                 "--json" => args.json = Some(value()?),
                 "--svg" => args.svg = Some(value()?),

@@ -1,44 +1,34 @@
-//! A chart of bars, drawn with nothing but text: one group a figure, one bar a contestant, each group to its own scale.
+//! A chart of bars, drawn with nothing but text: one block a figure, one bar a contestant, each block to its own scale.
 
 use std::fmt::Write as _;
 
-use crate::compare::{Comparison, Group, Row};
+use crate::comparison::{Group, Row};
+use crate::contest::Kind;
 
 const WIDTH: usize = 760;
 /// Where bars begin, and how long the longest is.
-const LEFT: usize = 240;
-const LONGEST: usize = 420;
+const LEFT: usize = 170;
+const LONGEST: usize = 500;
 const BAR: usize = 14;
-const TITLE: usize = 34;
+const TITLE: usize = 26;
 const GAP: usize = 8;
 
 /// Colours of its own on a ground of its own, light or dark as its reader has it: it can stand on any page. Ours are blue, peers
-/// are ochre.
+/// are ochre, the limit is grey.
 const STYLE: &str = "\
-text{font:12px system-ui,sans-serif;fill:#1f2328}.t{font-weight:600;font-size:14px}.e{text-anchor:end}
-.g{fill:#fff}.o0{fill:#0b6bcb}.o1{fill:#6aaef2}.p0{fill:#c9822b}.p1{fill:#e8bd85}
-@media(prefers-color-scheme:dark){text{fill:#e6edf3}.g{fill:#0d1117}.o0{fill:#3b8eea}.o1{fill:#1f5f9f}.p0{fill:#d99545}.p1{fill:#8a6434}}
+text{font:12px system-ui,sans-serif;fill:#1f2328}.t{font-weight:600}.e{text-anchor:end}
+.g{fill:#fff}.o{fill:#0b6bcb}.p{fill:#c9822b}.l{fill:#8c959f}
+@media(prefers-color-scheme:dark){text{fill:#e6edf3}.g{fill:#0d1117}.o{fill:#3b8eea}.p{fill:#d99545}.l{fill:#6e7681}}
 ";
 
 /// The chart as a document of its own.
-pub(crate) fn svg(comparison: &Comparison) -> String {
+pub(crate) fn svg(groups: &[Group]) -> String {
     let mut body = String::new();
-    let mut y = GAP;
-    let mut x = LEFT;
-    for (n, name) in comparison.names.iter().enumerate() {
-        let _ = writeln!(
-            body,
-            r#"<rect class="{}" x="{x}" y="{y}" width="{BAR}" height="{BAR}"/><text x="{}" y="{}">{}</text>"#,
-            class(comparison, n),
-            x + BAR + 5,
-            y + BAR - 3,
-            escaped(name)
-        );
-        x += LONGEST / comparison.names.len().max(1);
-    }
-    y += BAR;
-    for group in &comparison.groups {
-        y = draw(comparison, group, y, &mut body);
+    let mut y = 0;
+    for group in groups {
+        for row in group.rows.iter().filter(|r| r.what.charted) {
+            y = draw(group, row, y, &mut body);
+        }
     }
     let height = y + GAP;
     format!(
@@ -51,41 +41,38 @@ pub(crate) fn svg(comparison: &Comparison) -> String {
     )
 }
 
-/// Draws a contest below `y` and says where it ends.
-fn draw(comparison: &Comparison, group: &Group, mut y: usize, body: &mut String) -> usize {
+/// Draws a figure below `y` and says where it ends.
+fn draw(group: &Group, row: &Row, mut y: usize, body: &mut String) -> usize {
     y += TITLE;
-    let _ = writeln!(body, r#"<text class="t" x="{GAP}" y="{}">{}</text>"#, y - GAP, escaped(&group.title));
-    for row in &group.rows {
-        let middle = y + row.medians.len() * BAR / 2 + 4;
-        let _ =
-            writeln!(body, r#"<text class="e" x="{}" y="{middle}">{}</text>"#, LEFT - GAP, escaped(row.name));
-        for (n, figure) in row.medians.iter().enumerate() {
-            let length = length(row, *figure);
-            let _ = writeln!(
-                body,
-                r#"<rect class="{}" x="{LEFT}" y="{y}" width="{length:.1}" height="{}"/><text x="{:.1}" y="{}">{}</text>"#,
-                class(comparison, n),
-                BAR - 2,
-                LEFT as f64 + length + 5.0,
-                y + BAR - 4,
-                row.text(*figure)
-            );
-            y += BAR;
-        }
-        y += GAP;
+    let title = escaped(&format!("{}: {}", group.title, row.what.name));
+    let _ = writeln!(body, r#"<text class="t" x="{LEFT}" y="{}">{title}</text>"#, y - GAP);
+    for ((name, kind), figure) in group.names.iter().zip(&row.medians) {
+        let (text, length) = (y + BAR - 4, length(row, *figure));
+        let _ = writeln!(
+            body,
+            r#"<text class="e" x="{}" y="{text}">{}</text><rect class="{}" x="{LEFT}" y="{y}" width="{length:.1}" height="{}"/><text x="{:.1}" y="{text}">{}</text>"#,
+            LEFT - GAP,
+            escaped(name),
+            class(*kind),
+            BAR - 2,
+            LEFT as f64 + length + 5.0,
+            row.what.text(*figure)
+        );
+        y += BAR;
     }
     y
 }
 
 fn length(row: &Row, figure: f64) -> f64 {
     let most = row.medians.iter().copied().fold(0.0, f64::max);
-    if most > 0.0 { figure / most * LONGEST as f64 } else { 0.0 }
+    if most > 0.0 && figure > 0.0 { figure / most * LONGEST as f64 } else { 0.0 }
 }
 
-fn class(comparison: &Comparison, n: usize) -> String {
-    match n.checked_sub(comparison.ours) {
-        None => format!("o{}", n % 2),
-        Some(peer) => format!("p{}", peer % 2),
+const fn class(kind: Kind) -> char {
+    match kind {
+        Kind::Ours => 'o',
+        Kind::Peer => 'p',
+        Kind::Limit => 'l',
     }
 }
 
@@ -96,21 +83,23 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::tests::comparison;
+    use crate::comparison::tests::group;
 
     #[test]
     fn bars_are_as_long_as_their_figures() {
-        let chart = svg(&comparison(&[("a", 4.0)]));
-        for (class, length, text) in [("o0", "210.0", "2.0"), ("o1", "315.0", "3.0"), ("p0", "420.0", "4.0")]
-        {
-            let bar = format!(r#"<rect class="{class}" x="{LEFT}""#);
-            let line =
-                chart.lines().filter(|l| l.starts_with(&bar)).find(|l| l.contains("height=\"12\"")).unwrap();
-            assert!(
-                line.contains(&format!(r#"width="{length}""#)) && line.contains(&format!(">{text}<")),
-                "{line}"
-            );
+        let chart = svg(&[group(&[("a", Kind::Peer, 4.0), ("limit", Kind::Limit, 1.0)])]);
+        for (name, class, length, text) in [
+            ("threads", 'o', "250.0", "2.0"),
+            ("smol", 'o', "375.0", "3.0"),
+            ("a", 'p', "500.0", "4.0"),
+            ("limit", 'l', "125.0", "1.0"),
+        ] {
+            let line = chart.lines().find(|l| l.contains(&format!(">{name}<"))).unwrap();
+            for part in [format!("class=\"{class}\""), format!("width=\"{length}\""), format!(">{text}<")] {
+                assert!(line.contains(&part), "{part}: {line}");
+            }
         }
-        assert!(chart.contains("a &lt;contest>"));
+        assert!(chart.contains("a &lt;contest>: CPU s"));
+        assert!(!chart.contains("/s<"), "what is not charted is not there");
     }
 }

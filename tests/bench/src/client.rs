@@ -1,4 +1,4 @@
-//! steersman as a contestant, on each executor: a controller of pods, with the words that its users have.
+//! steersman as a contestant, on each executor: a controller of pods, with the words that its users have. (And the limit.)
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -13,6 +13,7 @@ use steersman_core::object::Object;
 use steersman_core::source;
 
 use crate::contestant::{EVENT, Job, Meter, Reached, Reconciles, SENT};
+use crate::limit;
 
 const PODS: ResourceType = ResourceType::new("", "v1", "pods", "Pod", Scope::Namespaced);
 
@@ -24,7 +25,8 @@ pub(crate) fn run(job: &Job) -> Result<(), String> {
     match job.variant.as_str() {
         "threads" => threads(job),
         "smol" => smol(job),
-        other => Err(format!("there is no executor {other:?}")),
+        "limit" => limit::run(job),
+        other => Err(format!("there is no contestant {other:?}")),
     }
 }
 
@@ -59,7 +61,7 @@ fn wait(
     status: impl Fn() -> ManagerStatus,
 ) {
     if job.watch {
-        return reconciles.finish(reached);
+        return reconciles.finish(reached, meter);
     }
     while status().ready().is_err() {
         thread::park_timeout(Duration::from_millis(2));

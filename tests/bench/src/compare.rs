@@ -1,211 +1,197 @@
-//! Everything with everybody: a list, a list of metadata alone and a watch, and what steersman costs in each beside the best of
-//! the peers.
+//! Everything with everybody, one contest after the other.
 
-use std::fmt::Write as _;
-
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::args::Args;
-use crate::contest::{self, Contestant};
-use crate::table::median;
-use crate::{chart, peer, table};
+use crate::comparison::{Figure, Group};
+use crate::{chart, contest, peer, table};
 
-/// Pods of the watch, unless there are fewer.
+/// Pods of a watch, unless there are fewer.
 const WATCHED: u64 = 10_000;
+/// Events a second where it is asked how late a reconcile is, and for how many seconds.
+const RATE: u64 = 2_000;
+const SECONDS: u64 = 10;
 
-/// What was measured, less of each being better.
-#[derive(Debug)]
-pub(crate) struct Comparison {
-    /// The contestants, ours before the peers.
-    pub names: Vec<String>,
-    /// How many of them are ours.
-    pub ours: usize,
-    pub groups: Vec<Group>,
+/// One thing to do.
+struct Contest {
+    name: &'static str,
+    title: String,
+    args: Args,
+    figures: Vec<Figure>,
 }
 
-/// The figures of one contest.
-#[derive(Debug)]
-pub(crate) struct Group {
-    /// What was done.
-    pub title: String,
-    pub rows: Vec<Row>,
-}
-
-/// One figure of every contestant.
-#[derive(Debug)]
-pub(crate) struct Row {
-    /// What and in which unit.
-    pub name: &'static str,
-    pub places: usize,
-    pub medians: Vec<f64>,
-    /// The largest distance of a run from the median of its contestant, as a part of that median.
-    pub spread: f64,
-}
-
-impl Row {
-    fn new(
-        name: &'static str,
-        places: usize,
-        contestants: &[Contestant],
-        of: impl Fn(&Value) -> f64,
-    ) -> Self {
-        let mut row = Self { name, places, medians: Vec::new(), spread: 0.0 };
-        for contestant in contestants {
-            let runs: Vec<f64> = contestant.runs.iter().map(&of).collect();
-            let middle = median(runs.clone());
-            row.spread = runs.iter().fold(row.spread, |most, run| most.max((run / middle - 1.0).abs()));
-            row.medians.push(middle);
-        }
-        row
-    }
-
-    /// A figure as text.
-    pub(crate) fn text(&self, figure: f64) -> String {
-        format!("{figure:.*}", self.places)
-    }
-
-    /// How many times the best of the peers each of ours needs.
-    fn ratios(&self, ours: usize) -> Option<Vec<f64>> {
-        let (ours, peers) = self.medians.split_at(ours);
-        let best = peers.iter().copied().min_by(f64::total_cmp)?;
-        Some(ours.iter().map(|figure| figure / best).collect())
-    }
-}
-
-/// Runs the three contests and prints their table.
+/// Runs the contests and prints their tables.
 ///
 /// # Errors
 /// If the words make no sense, or somebody fails.
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
+    let (list, contests) = contests(words)?;
+    let (mut groups, mut all) = (Vec::new(), serde_json::Map::new());
+    for contest in contests {
+        let contestants = contest::hold(&contest.args)?;
+        groups.push(Group::new(contest.title, &contestants, &contest.figures));
+        all.insert(contest.name.to_owned(), table::json(&contest.args, &contestants));
+    }
+    println!("Pods of {} bytes; medians of {}, in turns. Ratios below 1 are better.", list.size, list.runs);
+    for group in &groups {
+        print!("\n{}", group.table());
+    }
+    if let Some(path) = &list.json {
+        all.insert("figures".to_owned(), Value::Array(groups.iter().flat_map(Group::json).collect()));
+        contest::write(path, &(Value::Object(all).to_string() + "\n"))?;
+    }
+    if let Some(path) = &list.svg {
+        contest::write(path, &chart::svg(&groups))?;
+    }
+    Ok(())
+}
+
+fn contests(words: &[String]) -> Result<(Args, Vec<Contest>), String> {
     let parse = |watch| Args::parse(watch, words.iter().cloned());
     let (mut list, mut watch) = (parse(false)?, parse(true)?);
-    if list.metadata {
-        return Err("--metadata: `compare` asks for whole pods and for metadata alone".to_owned());
+    for (option, given) in [("--metadata", list.metadata), ("--streaming", list.streaming)] {
+        if given {
+            return Err(format!("{option}: `compare` has a contest of it"));
+        }
     }
     list.events = 0;
     watch.objects = list.objects.min(WATCHED);
     for args in [&mut list, &mut watch] {
         args.peers.get_or_insert_with(|| peer::ALL.to_vec());
+        args.limit = true;
     }
-    let metadata = Args { metadata: true, ..list.clone() };
-    let mut comparison = Comparison { names: Vec::new(), ours: list.executors.len(), groups: Vec::new() };
-    let mut all = serde_json::Map::new();
-    for (name, args) in [("list", &list), ("metadata", &metadata), ("watch", &watch)] {
-        let contestants = contest::hold(args)?;
-        comparison.names = contestants.iter().map(|c| c.name.clone()).collect();
-        comparison.groups.push(Group { title: title(args), rows: rows(args, &contestants) });
-        all.insert(name.to_owned(), table::json(args, &contestants));
+    let late = Args { rate: RATE, events: watch.events.min(RATE * SECONDS), ..watch.clone() };
+    let (pods, events) = (list.objects, watch.events);
+    let mut all = vec![
+        Contest {
+            name: "list",
+            title: format!("first state of {pods} pods"),
+            figures: first_state(&list),
+            args: list.clone(),
+        },
+        Contest {
+            name: "streaming",
+            title: format!("first state of {pods} pods, streaming list"),
+            figures: first_state(&list),
+            args: Args { streaming: true, ..list.clone() },
+        },
+        Contest {
+            name: "metadata",
+            title: format!("first state of {pods} pods, metadata alone"),
+            figures: first_state(&list),
+            args: Args { metadata: true, ..list.clone() },
+        },
+        Contest {
+            name: "watch",
+            title: format!("{} pods reconciled, then {events} events", watch.objects),
+            figures: events_of(&watch),
+            args: watch,
+        },
+        Contest {
+            name: "latency",
+            title: format!("{} events at {RATE} a second", late.events),
+            figures: lateness(&late),
+            args: late,
+        },
+        Contest {
+            name: "idle",
+            title: "one pod and nothing to do".to_owned(),
+            figures: idle(),
+            args: Args { objects: 1, ..list.clone() },
+        },
+    ];
+    if let Some(other) = list.contests.iter().find(|name| all.iter().all(|c| c.name != **name)) {
+        let names: Vec<_> = all.iter().map(|c| c.name).collect();
+        return Err(format!("no contest is called {other:?}; there are: {}", names.join(", ")));
     }
-    println!("Pods of {} bytes; medians of {}, in turns. Less is better.\n", list.size, list.runs);
-    print!("{}", comparison.table());
-    if let Some(path) = &list.json {
-        all.insert("figures".to_owned(), comparison.json());
-        contest::write(path, &(Value::Object(all).to_string() + "\n"))?;
-    }
-    if let Some(path) = &list.svg {
-        contest::write(path, &chart::svg(&comparison))?;
-    }
-    Ok(())
+    all.retain(|c| list.contests.is_empty() || list.contests.iter().any(|name| name == c.name));
+    Ok((list, all))
 }
 
-fn title(args: &Args) -> String {
-    match (args.watch, args.metadata) {
-        (true, _) => format!("{} events of {} pods", args.events, args.objects),
-        (false, true) => format!("first state of {} pods, metadata alone", args.objects),
-        (false, false) => format!("first state of {} pods", args.objects),
-    }
+const fn figure(name: &'static str, places: usize, key: &'static str, times: f64) -> Figure {
+    Figure { name, places, key, times, rate: false, charted: false }
 }
 
-fn rows(args: &Args, contestants: &[Contestant]) -> Vec<Row> {
-    let number = |run: &Value, name: &str| run[name].as_f64().unwrap_or(f64::NAN);
-    let (time, cpu, many) = if args.watch {
-        (("time us/event", 1, "time"), "CPU us/event", args.events as f64)
-    } else {
-        (("time us/pod", 1, "sync"), "CPU us/pod", args.objects as f64)
-    };
-    let row = |name, places, key: &'static str, part: f64| {
-        Row::new(name, places, contestants, move |run| number(run, key) / part)
-    };
+fn memory(args: &Args) -> [Figure; 2] {
+    let pods = args.objects as f64;
+    [figure("resident B/pod", 0, "resident", 1.0 / pods), figure("peak B/pod", 0, "peak", 1.0 / pods)]
+        .map(|f| Figure { charted: !args.watch, ..f })
+}
+
+fn first_state(args: &Args) -> Vec<Figure> {
+    let pods = args.objects as f64;
+    let mut figures = vec![
+        figure("wall s", 2, "sync", 1.0),
+        Figure { charted: true, ..figure("CPU us/pod", 1, "cpu", 1e6 / pods) },
+    ];
+    figures.extend(memory(args));
+    figures
+}
+
+fn events_of(args: &Args) -> Vec<Figure> {
+    let (pods, events) = (args.objects as f64, args.events as f64);
+    let mut figures = vec![
+        Figure { rate: true, ..figure("first reconciles/s", 0, "first", pods) },
+        Figure { rate: true, ..figure("events/s", 0, "time", events) },
+        Figure { charted: true, ..figure("CPU us/event", 1, "cpu", 1e6 / events) },
+    ];
+    figures.extend(memory(args));
+    figures
+}
+
+fn lateness(args: &Args) -> Vec<Figure> {
+    let events = args.events as f64;
     vec![
-        row(time.0, time.1, time.2, many / 1e6),
-        row(cpu, 1, "cpu", many / 1e6),
-        row("resident MB", 1, "resident", 1e6),
-        row("peak MB", 1, "peak", 1e6),
+        Figure { charted: true, ..figure("p50 us", 0, "p50", 1e6) },
+        Figure { charted: true, ..figure("p99 us", 0, "p99", 1e6) },
+        figure("max us", 0, "max", 1e6),
+        figure("CPU us/event", 1, "cpu", 1e6 / events),
     ]
 }
 
-impl Comparison {
-    /// For people.
-    fn table(&self) -> String {
-        let (ours, _) = self.names.split_at(self.ours);
-        let with_peers = self.names.len() > self.ours;
-        let mut heads = self.names.clone();
-        if with_peers {
-            heads.extend(ours.iter().map(|name| format!("{name} : best peer")));
-        }
-        heads.push("spread".to_owned());
-        let mut text = format!("| | {} |\n|---|{}\n", heads.join(" | "), "--:|".repeat(heads.len()));
-        for group in &self.groups {
-            let _ = writeln!(text, "| **{}** |{}", group.title, " |".repeat(heads.len()));
-            for row in &group.rows {
-                let mut cells: Vec<String> = row.medians.iter().map(|m| row.text(*m)).collect();
-                cells.extend(row.ratios(self.ours).into_iter().flatten().map(|r| format!("{r:.2}")));
-                cells.push(format!("{:.0} %", row.spread * 100.0));
-                let _ = writeln!(text, "| {} | {} |", row.name, cells.join(" | "));
-            }
-        }
-        text
-    }
-
-    /// For programs.
-    fn json(&self) -> Value {
-        let row = |title: &str, row: &Row| {
-            json!({
-                "contest": title,
-                "figure": row.name,
-                "medians": self.names.iter().cloned().zip(row.medians.iter().copied().map(Value::from))
-                    .collect::<serde_json::Map<_, _>>(),
-                "to_best_peer": row.ratios(self.ours),
-                "spread": row.spread,
-            })
-        };
-        self.groups.iter().flat_map(|g| g.rows.iter().map(|r| row(&g.title, r))).collect()
-    }
+fn idle() -> Vec<Figure> {
+    vec![
+        Figure { charted: true, ..figure("start ms", 1, "start", 1e3) },
+        Figure { charted: true, ..figure("resident MB", 1, "resident", 1e-6) },
+        figure("threads", 0, "threads", 1.0),
+    ]
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
 
-    fn contestant(name: &str, runs: &[f64]) -> Contestant {
-        Contestant::of_runs(name, runs.iter().map(|n| json!({ "cpu": n })).collect())
-    }
-
-    /// Two of ours, and `peers`.
-    pub(crate) fn comparison(peers: &[(&str, f64)]) -> Comparison {
-        let mut all = vec![contestant("threads", &[2.0, 1.0, 9.0]), contestant("smol", &[3.0])];
-        all.extend(peers.iter().map(|(name, n)| contestant(name, &[*n])));
-        let row = Row::new("CPU s", 1, &all, |run| run["cpu"].as_f64().unwrap());
-        let group = Group { title: "a <contest>".to_owned(), rows: vec![row] };
-        Comparison { names: all.into_iter().map(|c| c.name).collect(), ours: 2, groups: vec![group] }
+    fn of(line: &str) -> Result<Vec<Contest>, String> {
+        contests(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).map(|(_, all)| all)
     }
 
     #[test]
-    fn ours_stand_beside_the_best_of_the_peers() {
-        let all = comparison(&[("a", 5.0), ("b", 4.0)]);
-        let table = all.table();
-        assert!(table.contains("| CPU s | 2.0 | 3.0 | 5.0 | 4.0 | 0.50 | 0.75 | 350 % |"), "{table}");
-        assert!(
-            table.starts_with("| | threads | smol | a | b | threads : best peer | smol : best peer |"),
-            "{table}"
+    fn contests_differ_in_what_they_ask_for() {
+        let all = of("--objects 50000 --events 70000 --peer none").unwrap();
+        let seen: Vec<_> = all
+            .iter()
+            .map(|c| (c.name, c.args.objects, c.args.events, c.args.rate, c.args.streaming, c.args.metadata))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                ("list", 50_000, 0, 0, false, false),
+                ("streaming", 50_000, 0, 0, true, false),
+                ("metadata", 50_000, 0, 0, false, true),
+                ("watch", 10_000, 70_000, 0, false, false),
+                ("latency", 10_000, 20_000, 2_000, false, false),
+                ("idle", 1, 0, 0, false, false),
+            ]
         );
-        assert_eq!(all.json()[0]["to_best_peer"], json!([0.5, 0.75]));
+        assert!(all.iter().all(|c| c.args.limit && c.args.peers.as_ref().is_some_and(Vec::is_empty)));
     }
 
     #[test]
-    fn without_peers_there_is_no_ratio() {
-        let all = comparison(&[]);
-        assert!(all.table().contains("| CPU s | 2.0 | 3.0 | 350 % |"), "{}", all.table());
-        assert!(all.json()[0]["to_best_peer"].is_null());
+    fn some_can_be_chosen_and_nonsense_is_named() {
+        let names: Vec<_> = of("--contest idle --contest list").unwrap().iter().map(|c| c.name).collect();
+        assert_eq!(names, ["list", "idle"]);
+        for (line, named) in [("--contest race", "\"race\""), ("--metadata", "--metadata")] {
+            assert!(of(line).err().unwrap().contains(named));
+        }
     }
 }

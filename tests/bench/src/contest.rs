@@ -7,20 +7,31 @@ use std::path::{Path, PathBuf};
 use std::process::{self, Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
 use crate::args::Args;
-use crate::table;
+use crate::{peer, table};
 
 /// A process that has said nothing for so long hangs.
 const SILENCE: Duration = Duration::from_secs(600);
+
+/// What a contestant is to steersman.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Itself.
+    Ours,
+    Peer,
+    /// The least that the work can cost.
+    Limit,
+}
 
 /// One who takes part.
 #[derive(Debug)]
 pub(crate) struct Contestant {
     pub name: String,
+    pub kind: Kind,
     program: PathBuf,
     /// Words before those of the job.
     first: &'static [&'static str],
@@ -31,8 +42,8 @@ pub(crate) struct Contestant {
 #[cfg(test)]
 impl Contestant {
     /// One who has run.
-    pub(crate) fn of_runs(name: &str, runs: Vec<Value>) -> Self {
-        Self { name: name.to_owned(), program: PathBuf::new(), first: &[], runs }
+    pub(crate) fn of_runs(name: &str, kind: Kind, runs: Vec<Value>) -> Self {
+        Self { name: name.to_owned(), kind, program: PathBuf::new(), first: &[], runs }
     }
 }
 
@@ -78,23 +89,34 @@ pub(crate) fn hold(args: &Args) -> Result<Vec<Contestant>, String> {
 
 fn contestants(args: &Args) -> Result<Vec<Contestant>, String> {
     let me = env::current_exe().map_err(|e| e.to_string())?;
-    let mut all = Vec::new();
-    for name in &args.executors {
-        all.push(Contestant {
-            name: name.clone(),
-            program: me.clone(),
-            first: &["contestant"],
-            runs: Vec::new(),
-        });
-    }
     // The program stands in `target/PROFILE`.
     let target = me.ancestors().nth(2).unwrap_or_else(|| Path::new("."));
-    for peer in args.peers.iter().flatten() {
-        let program = if args.no_build { peer.built(target) } else { Some(peer.build(target)?) };
-        let Some(program) = program else { continue };
-        all.push(Contestant { name: peer.name().to_owned(), program, first: &[], runs: Vec::new() });
+    let peers = peer::programs(args, target)?;
+    let own = |name: &str, kind| Contestant {
+        name: name.to_owned(),
+        kind,
+        program: me.clone(),
+        first: &["contestant"],
+        runs: Vec::new(),
+    };
+    let mut all: Vec<_> = args.executors.iter().map(|name| own(name, Kind::Ours)).collect();
+    all.extend(peers.into_iter().map(|(peer, program)| Contestant {
+        name: peer.name().to_owned(),
+        kind: Kind::Peer,
+        program,
+        first: &[],
+        runs: Vec::new(),
+    }));
+    if args.limit {
+        all.push(own("limit", Kind::Limit));
     }
     Ok(all)
+}
+
+/// By the clock that all processes of a machine share.
+pub(crate) fn nanos_since_1970() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// A folder that goes away.
@@ -168,6 +190,9 @@ impl Server {
     fn contest(&mut self, args: &Args, contestant: &Contestant) -> Result<Value, String> {
         let mut command = Command::new(&contestant.program);
         command.args(contestant.first).args(args.job_words(&contestant.name, &self.kubeconfig));
+        // What others asked for after their end.
+        while self.process.lines.try_recv().is_ok() {}
+        let started = nanos_since_1970();
         let process = Process::start(&contestant.name, command)?;
         if args.watch {
             process.line()?;
@@ -175,6 +200,11 @@ impl Server {
             go.transpose().map_err(|e| format!("the server is gone: {e}"))?;
         }
         let line = process.line()?;
-        serde_json::from_str(&line).map_err(|e| format!("{}: {line:?}: {e}", contestant.name))
+        let mut figures: Value =
+            serde_json::from_str(&line).map_err(|e| format!("{}: {line:?}: {e}", contestant.name))?;
+        let asked = self.process.line()?;
+        let asked: u64 = asked.strip_prefix("asked ").and_then(|n| n.parse().ok()).ok_or(asked)?;
+        figures["start"] = (asked.saturating_sub(started) as f64 / 1e9).into();
+        Ok(figures)
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::measure::{cpu, memory};
+use crate::measure::{cpu, held};
 
 /// The annotation with the number of the event that made this state; zero in a list.
 pub(crate) const EVENT: &str = "bench/event";
@@ -72,7 +72,7 @@ impl Job {
     }
 }
 
-/// Measures the way to the first state.
+/// Measures the way from the start.
 pub(crate) struct Meter(Instant);
 
 impl Meter {
@@ -85,10 +85,10 @@ impl Meter {
     pub(crate) fn first_state(&self) {
         let (time, cpu) = (self.0.elapsed().as_secs_f64(), cpu().as_secs_f64());
         thread::park_timeout(SETTLE);
-        let memory = memory();
+        let held = held();
         println!(
-            r#"{{"sync":{time:.4},"cpu":{cpu:.2},"resident":{},"peak":{}}}"#,
-            memory.resident, memory.peak
+            r#"{{"sync":{time:.4},"cpu":{cpu:.2},"resident":{},"peak":{},"threads":{}}}"#,
+            held.resident, held.peak, held.threads
         );
     }
 }
@@ -137,9 +137,11 @@ impl Reconciles {
         }
     }
 
-    /// Waits for both points and tells what it cost from one to the other: times in seconds, memory in bytes.
-    pub(crate) fn finish(&self, reached: &Receiver<Reached>) {
+    /// Waits for both points and tells what it cost until the first and from one to the other: times in seconds, memory in
+    /// bytes.
+    pub(crate) fn finish(&self, reached: &Receiver<Reached>, meter: &Meter) {
         let _ = reached.recv();
+        let (first, first_cpu) = (meter.0.elapsed().as_secs_f64(), cpu().as_secs_f64());
         thread::park_timeout(SETTLE);
         let before = cpu();
         println!("ready");
@@ -147,20 +149,28 @@ impl Reconciles {
         while reached.recv() == Ok(Reached::First) {}
         let time = began.elapsed().as_secs_f64();
         thread::park_timeout(SETTLE);
-        let (cpu, memory) = ((cpu() - before).as_secs_f64(), memory());
+        let (cpu, held) = ((cpu() - before).as_secs_f64(), held());
         let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner).clone();
         late.sort_unstable();
         let last = late.len().saturating_sub(1);
         let at = |part: f64| late.get((last as f64 * part) as usize).copied().unwrap_or(0);
         let seconds = |nanos: u64| nanos as f64 / 1e9;
         println!(
-            r#"{{"time":{time:.4},"cpu":{cpu:.2},"reconciles":{},"p50":{:.7},"p99":{:.7},"max":{:.7},"resident":{},"peak":{}}}"#,
+            concat!(
+                r#"{{"first":{:.4},"first_cpu":{:.2},"time":{:.4},"cpu":{:.2},"reconciles":{},"p50":{:.7},"p99":{:.7},"#,
+                r#""max":{:.7},"resident":{},"peak":{},"threads":{}}}"#
+            ),
+            first,
+            first_cpu,
+            time,
+            cpu,
             late.len(),
             seconds(at(0.5)),
             seconds(at(0.99)),
             seconds(at(1.0)),
-            memory.resident,
-            memory.peak
+            held.resident,
+            held.peak,
+            held.threads
         );
     }
 }

@@ -3,24 +3,25 @@
 use std::fs;
 use std::time::Duration;
 
-/// Bytes of memory of this process.
+/// What this process holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Memory {
-    /// Resident now.
+pub(crate) struct Held {
+    /// Bytes of memory that are resident now.
     pub resident: u64,
-    /// The most that ever was.
+    /// The most bytes that ever were.
     pub peak: u64,
+    pub threads: u64,
 }
 
-/// Memory of this process, from `/proc`; zeros where there is none.
+/// From `/proc`; zeros where there is none.
 #[must_use]
-pub(crate) fn memory() -> Memory {
+pub(crate) fn held() -> Held {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let field = |name: &str| {
         let line = status.lines().find_map(|l| l.strip_prefix(name)).unwrap_or_default();
-        line.trim_end_matches("kB").trim().parse::<u64>().unwrap_or(0) * 1024
+        line.trim_end_matches("kB").trim().parse::<u64>().unwrap_or(0)
     };
-    Memory { resident: field("VmRSS:"), peak: field("VmHWM:") }
+    Held { resident: field("VmRSS:") * 1024, peak: field("VmHWM:") * 1024, threads: field("Threads:") }
 }
 
 /// Time that all threads of this process, also those that ended, have used: user and system. In steps of 10 ms.

@@ -1,26 +1,53 @@
 //! Peers: programs in workspaces of their own below `peers`, built when they are asked for.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use crate::args::Args;
 
 /// A contestant that is not steersman.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Peer {
-    /// kube-rs with typed pods.
+    /// kube-rs with typed pods, as it comes.
     KubeRs,
-    /// The same, `managedFields` dropped before an object is stored.
+    /// The same, `managedFields` dropped before an object is stored; so do all that follow.
     KubeRsLean,
+    /// On one thread.
+    KubeRsCurrent,
+    /// With mimalloc.
+    KubeRsMimalloc,
+    /// With `DynamicObject`s.
+    KubeRsDynamic,
+    /// A shared informer of client-go.
+    ClientGo,
+    /// A manager of controller-runtime.
+    ControllerRuntime,
 }
 
-pub(crate) const ALL: [Peer; 2] = [Peer::KubeRs, Peer::KubeRsLean];
+pub(crate) const ALL: [Peer; 7] = [
+    Peer::KubeRs,
+    Peer::KubeRsLean,
+    Peer::KubeRsCurrent,
+    Peer::KubeRsMimalloc,
+    Peer::KubeRsDynamic,
+    Peer::ClientGo,
+    Peer::ControllerRuntime,
+];
+
+/// What is built for several of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Program {
+    KubeRs,
+    KubeRsMimalloc,
+    Go,
+}
 
 /// Where peers are built, below where the harness is.
 const FOLDER: &str = "peers";
 
-/// One program is both of them.
-fn program(target: &Path) -> PathBuf {
-    target.join(FOLDER).join("release/kube-rs-contestant")
-}
+/// A contestant built in Go asks for pages of this size.
+const GO_PAGE: u64 = 500;
 
 impl Peer {
     /// The one of this name.
@@ -34,28 +61,89 @@ impl Peer {
         match self {
             Self::KubeRs => "kube-rs",
             Self::KubeRsLean => "kube-rs-lean",
+            Self::KubeRsCurrent => "kube-rs-current",
+            Self::KubeRsMimalloc => "kube-rs-mimalloc",
+            Self::KubeRsDynamic => "kube-rs-dynamic",
+            Self::ClientGo => "client-go",
+            Self::ControllerRuntime => "controller-runtime",
         }
     }
 
-    /// Its program, if it was built. `target` is where the harness was built.
-    pub(crate) fn built(self, target: &Path) -> Option<PathBuf> {
-        Some(program(target)).filter(|p| p.is_file())
+    const fn program(self) -> Program {
+        match self {
+            Self::KubeRs | Self::KubeRsLean | Self::KubeRsCurrent | Self::KubeRsDynamic => Program::KubeRs,
+            Self::KubeRsMimalloc => Program::KubeRsMimalloc,
+            Self::ClientGo | Self::ControllerRuntime => Program::Go,
+        }
     }
 
-    /// Builds its program with the release profile and says where it is.
-    pub(crate) fn build(self, target: &Path) -> Result<PathBuf, String> {
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/kube-rs/Cargo.toml");
-        let built = Command::new("cargo")
-            .args(["build", "--release", "--locked", "--manifest-path"])
-            .arg(&manifest)
-            .arg("--target-dir")
-            .arg(target.join(FOLDER))
-            .status()
-            .map_err(|e| format!("cargo does not start: {e}"))?;
-        if built.success() {
-            Ok(program(target))
+    /// Whether this is something that it does, and does otherwise than another.
+    fn takes(self, args: &Args) -> bool {
+        match self {
+            Self::KubeRsDynamic => !args.metadata,
+            Self::ClientGo | Self::ControllerRuntime => args.page_size == GO_PAGE,
+            _ => true,
+        }
+    }
+}
+
+/// The peers that take part, with their programs. `target` is where the harness was built.
+///
+/// # Errors
+/// If one cannot be built. One that was not built and must not be, one whose language is not installed and one that cannot do
+/// what is asked for are left out.
+pub(crate) fn programs(args: &Args, target: &Path) -> Result<Vec<(Peer, PathBuf)>, String> {
+    let (mut tried, mut all): (Vec<Program>, _) = (Vec::new(), Vec::new());
+    for peer in args.peers.iter().flatten().copied().filter(|p| p.takes(args)) {
+        let program = peer.program();
+        if !args.no_build && !tried.contains(&program) {
+            tried.push(program);
+            program.build(target)?;
+        }
+        all.extend(Some(program.path(target)).filter(|p| p.is_file()).map(|path| (peer, path)));
+    }
+    Ok(all)
+}
+
+impl Program {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::KubeRs => "kube-rs-contestant",
+            Self::KubeRsMimalloc => "kube-rs-mimalloc-contestant",
+            Self::Go => "client-go-contestant",
+        }
+    }
+
+    fn path(self, target: &Path) -> PathBuf {
+        let folder = target.join(FOLDER);
+        if self == Self::Go { folder.join(self.name()) } else { folder.join("release").join(self.name()) }
+    }
+
+    fn source(self) -> PathBuf {
+        let folder = if self == Self::Go { "peers/client-go" } else { "peers/kube-rs" };
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)
+    }
+
+    /// Builds it as it would be shipped.
+    fn build(self, target: &Path) -> Result<(), String> {
+        let source = self.source();
+        let mut command;
+        if self == Self::Go {
+            command = Command::new("go");
+            command.current_dir(&source).args(["build", "-o"]).arg(self.path(target)).arg(".");
         } else {
-            Err(format!("{} cannot be built: {built}", manifest.display()))
+            command = Command::new("cargo");
+            command.args(["build", "--release", "--locked", "--bin", self.name(), "--manifest-path"]);
+            command.arg(source.join("Cargo.toml")).arg("--target-dir").arg(target.join(FOLDER));
+        }
+        match command.status() {
+            Ok(built) if built.success() => Ok(()),
+            Ok(built) => Err(format!("{} cannot be built: {built}", source.display())),
+            Err(e) if self == Self::Go && e.kind() == ErrorKind::NotFound => {
+                eprintln!("go is not installed: client-go and controller-runtime are left out");
+                Ok(())
+            }
+            Err(e) => Err(format!("{:?} does not start: {e}", command.get_program())),
         }
     }
 }

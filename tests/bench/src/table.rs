@@ -19,6 +19,7 @@ pub(crate) fn table(args: &Args, pods: &Pods, contestants: &[Contestant]) -> Str
     let (objects, events) = (pods.count() as f64, args.events as f64);
     let columns: Vec<Column<'_>> = if args.watch {
         vec![
+            ("first reconciles/s", 0, Box::new(move |r| objects / number(r, "first"))),
             ("events/s", 0, Box::new(move |r| events / number(r, "time"))),
             ("CPU us/event", 2, Box::new(move |r| number(r, "cpu") * 1e6 / events)),
             ("reconciles", 0, Box::new(move |r| number(r, "reconciles"))),
@@ -32,6 +33,8 @@ pub(crate) fn table(args: &Args, pods: &Pods, contestants: &[Contestant]) -> Str
         vec![
             ("first state s", 2, Box::new(move |r| number(r, "sync"))),
             ("CPU us/object", 2, Box::new(move |r| number(r, "cpu") * 1e6 / objects)),
+            ("start ms", 1, Box::new(move |r| number(r, "start") * 1e3)),
+            ("threads", 0, Box::new(move |r| number(r, "threads"))),
             ("RSS MB", 1, Box::new(move |r| number(r, "resident") / 1e6)),
             ("peak MB", 1, Box::new(move |r| number(r, "peak") / 1e6)),
             ("RSS/JSON", 2, Box::new(move |r| number(r, "resident") / raw)),

@@ -35,11 +35,15 @@ fn first_state(name: &str, words: &[&str]) {
         assert!(run["resident"].as_u64().unwrap() > 300 * 500, "{run}");
         assert!(run["peak"].as_u64().unwrap() >= run["resident"].as_u64().unwrap());
     });
+    if words.contains(&"--limit") {
+        let held = figures["contestants"]["limit"][0]["resident"].as_u64().unwrap();
+        assert!(held > 300 * 3_000, "{held}");
+    }
 }
 
 #[test]
 fn a_list_in_pages() {
-    first_state("pages", &["--page-size", "100"]);
+    first_state("pages", &["--page-size", "100", "--limit"]);
 }
 
 #[test]
@@ -49,7 +53,7 @@ fn a_list_in_one_response_compressed() {
 
 #[test]
 fn a_streaming_list() {
-    first_state("streaming", &["--streaming"]);
+    first_state("streaming", &["--streaming", "--limit"]);
 }
 
 #[test]
@@ -71,22 +75,61 @@ fn every_event_is_reconciled_in_the_end() {
     });
 }
 
-#[test]
-fn everything_is_compared_with_the_peers_that_were_built() {
-    let chart = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("compare.svg");
-    let words = ["compare", "--objects", "100", "--events", "500", "--no-build", "--svg"];
-    let figures = contest("compare", &[&words[..], &[chart.to_str().unwrap()]].concat());
-    for contest in ["list", "metadata", "watch"] {
-        each(&figures[contest], |run| assert!(run["resident"].as_u64().unwrap() > 0, "{run}"));
+/// One contest of `compare`, with the limit, which must do the same work to be one, and with a peer of each kind that was built.
+fn compare(name: &str, figures_of_each: usize) {
+    let chart = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("compare-{name}.svg"));
+    let words = ["compare", "--contest", name, "--objects", "100", "--events", "500", "--no-build"];
+    let others = ["--peer", "kube-rs-lean", "--peer", "client-go", "--svg", chart.to_str().unwrap()];
+    let figures = contest(&format!("compare-{name}"), &[&words[..], &others].concat());
+    let contestants = figures[name]["contestants"].as_object().unwrap();
+    assert!(["threads", "smol", "limit"].iter().all(|name| contestants.contains_key(*name)));
+    for (contestant, runs) in contestants {
+        let run = &runs[0];
+        assert!(run["resident"].as_u64().unwrap() > 0 && run["threads"].as_u64().unwrap() > 0, "{run}");
+        assert!((0.0..60.0).contains(&run["start"].as_f64().unwrap()), "{contestant}: {run}");
+        if ["watch", "latency"].contains(&name) {
+            assert!((100..=500).contains(&run["reconciles"].as_u64().unwrap()), "{contestant}: {run}");
+            assert!(run["first"].as_f64().unwrap() > 0.0, "{contestant}: {run}");
+        }
     }
     let figures = figures["figures"].as_array().unwrap();
-    assert_eq!(figures.len(), 12);
+    assert_eq!(figures.len(), figures_of_each);
     for figure in figures {
-        let medians = figure["medians"].as_object().unwrap();
-        let ratios = figure["to_best_peer"].as_array().map_or(0, Vec::len);
-        assert!(medians.len() == 2 && ratios == 0 || medians.len() == 4 && ratios == 2, "{figure}");
+        // Ours beside the limit, and beside the peers if there are any.
+        let ratios = figure["ratios"].as_object().unwrap().len();
+        assert_eq!(ratios, if contestants.len() == 3 { 2 } else { 4 }, "{figure}");
     }
     assert!(fs::read_to_string(chart).unwrap().ends_with("</svg>\n"));
+}
+
+#[test]
+fn lists_are_compared() {
+    compare("list", 4);
+}
+
+#[test]
+fn streaming_lists_are_compared() {
+    compare("streaming", 4);
+}
+
+#[test]
+fn lists_of_metadata_are_compared() {
+    compare("metadata", 4);
+}
+
+#[test]
+fn watches_are_compared() {
+    compare("watch", 5);
+}
+
+#[test]
+fn latencies_are_compared() {
+    compare("latency", 4);
+}
+
+#[test]
+fn idle_processes_are_compared() {
+    compare("idle", 3);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -12,6 +12,7 @@ use steersman_core::wire::http::{
 };
 
 use super::{Server, Tls, lock, parameter};
+use crate::contest::nanos_since_1970;
 use crate::pods::{Form, State};
 
 /// Bytes of a chunk of a list, and of what is given to TLS at once.
@@ -33,6 +34,10 @@ impl Server {
         }
         let partial = head.header("accept").is_some_and(|a| a.contains("PartialObjectMetadata"));
         let form = if partial { Form::Metadata } else { Form::Whole };
+        if number("continue").is_none() && (!is("watch") || is("sendInitialEvents")) {
+            // The harness takes the first of them for the end of a contestant's start.
+            println!("asked {}", nanos_since_1970());
+        }
         if is("watch") {
             return self.watch(form, is("sendInitialEvents"), tls);
         }
@@ -150,8 +155,7 @@ impl Server {
                     thread::park_timeout(due.saturating_sub(began.elapsed()));
                 }
             }
-            let sent = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-            let sent = u64::try_from(sent.as_nanos()).unwrap_or(u64::MAX);
+            let sent = nanos_since_1970();
             frame.clear();
             pods.frame(form, "MODIFIED", pods.of_event(event), State { event, sent }, &mut frame);
             write_chunk(out, &frame);

@@ -50,7 +50,8 @@ struct Server {
 
 type Tls = StreamOwned<ServerConnection, TcpStream>;
 
-/// Serves until standard input ends. Each line of it lets one watch begin with its events.
+/// Serves until standard input ends. Each line of it lets one watch begin with its events. Says `ready`, and then when each first
+/// state was asked for.
 ///
 /// # Errors
 /// When there is no port, or the kubeconfig cannot be written.

@@ -1,0 +1,133 @@
+//! kube-rs as a contestant: what its users would write for the same work, plainly and tuned.
+//!
+//! Variants, by the parts of their names: `kube-rs` alone is typed pods as they come; every other drops `managedFields` before a
+//! pod is stored, as an expert would (`lean`); `current` runs on one thread, `dynamic` has `DynamicObject`s, and `mimalloc` is
+//! the program of this name, which has another allocator.
+
+#[path = "../../../src/contestant.rs"]
+mod contestant;
+#[path = "../../../src/measure.rs"]
+mod measure;
+
+use std::env;
+use std::error::Error;
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use futures::{Stream, StreamExt as _, future::ready};
+use k8s_openapi::api::core::v1::Pod;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
+use kube::runtime::controller::{Action, Controller};
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Api, Client, Config, Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
+use tokio::runtime::Builder;
+
+use contestant::{EVENT, Job, Meter, Reconciles, SENT};
+
+type Failed = Box<dyn Error>;
+
+/// Does the job that the arguments name, and prints what it cost.
+///
+/// # Errors
+/// What cannot be done.
+pub fn run() -> Result<(), Failed> {
+    let meter = Meter::start();
+    let job = Job::from_args(env::args().skip(1))?;
+    let mut runtime = if job.variant.contains("current") {
+        Builder::new_current_thread()
+    } else {
+        Builder::new_multi_thread()
+    };
+    runtime.enable_all().build()?.block_on(async {
+        let kubeconfig = Kubeconfig::read_from(&job.kubeconfig)?;
+        let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
+        let client = Client::try_from(config)?;
+        contest(client, job, meter).await
+    })
+}
+
+async fn contest(client: Client, job: Job, meter: Meter) -> Result<(), Failed> {
+    let config = config(&job);
+    if job.metadata {
+        let pods = watcher(Api::<PartialObjectMeta<Pod>>::all(client), config);
+        return work(pods, (), job, meter).await;
+    }
+    if job.variant.contains("dynamic") {
+        let pod = ApiResource::erase::<Pod>(&());
+        let pods = watcher(Api::<DynamicObject>::all_with(client, &pod), config);
+        return work(pods, pod, job, meter).await;
+    }
+    let api = Api::<Pod>::all(client);
+    if job.watch && !lean(&job) {
+        return reconcile(Controller::new(api, config), job, meter).await;
+    }
+    work(watcher(api, config), (), job, meter).await
+}
+
+fn config(job: &Job) -> watcher::Config {
+    let mut config = watcher::Config::default();
+    config.page_size = job.page_size;
+    if job.streaming { config.streaming_lists() } else { config }
+}
+
+/// Whether `managedFields` are dropped before a pod is stored.
+fn lean(job: &Job) -> bool {
+    job.variant != "kube-rs"
+}
+
+/// Fills a store by a reflector, or runs a controller of what fills it.
+async fn work<K>(
+    pods: impl Stream<Item = watcher::Result<watcher::Event<K>>> + Send + 'static,
+    kind: K::DynamicType,
+    job: Job,
+    meter: Meter,
+) -> Result<(), Failed>
+where
+    K: Resource + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    K::DynamicType: Clone + Debug + Eq + Hash + Send + Sync + Unpin + 'static,
+{
+    let writer = Writer::new(kind.clone());
+    let (store, lean) = (writer.as_reader(), lean(&job));
+    let pods = pods
+        .default_backoff()
+        .modify(move |pod: &mut K| {
+            if lean {
+                pod.managed_fields_mut().clear();
+            }
+        })
+        .reflect(writer);
+    if job.watch {
+        let controller = Controller::for_stream_with(pods.applied_objects(), store, kind);
+        return reconcile(controller, job, meter).await;
+    }
+    tokio::spawn(pods.for_each(|_| ready(())));
+    store.wait_until_ready().await?;
+    meter.first_state();
+    Ok(())
+}
+
+async fn reconcile<K>(controller: Controller<K>, job: Job, meter: Meter) -> Result<(), Failed>
+where
+    K: Resource + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+    K::DynamicType: Clone + Debug + Eq + Hash + Send + Sync + Unpin + 'static,
+{
+    let (reconciles, reached) = Reconciles::new(&job);
+    let reconciles = Arc::new(reconciles);
+    let controller = controller.run(
+        |pod: Arc<K>, reconciles: Arc<Reconciles>| async move {
+            let text = |name| pod.annotations().get(name).map(String::as_str);
+            reconciles.begin(text(EVENT), text(SENT));
+            Ok::<_, watcher::Error>(Action::await_change())
+        },
+        |_, _, _| Action::await_change(),
+        Arc::clone(&reconciles),
+    );
+    tokio::spawn(controller.for_each(|_| ready(())));
+    // The runtime may have this thread alone: who waits for the end does it elsewhere.
+    tokio::task::spawn_blocking(move || reconciles.finish(&reached, &meter)).await?;
+    Ok(())
+}
