@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::args::Args;
 use crate::comparison::{Figure, Group};
-use crate::{chart, contest, peer, table};
+use crate::{chart, contest, peer, program, table};
 
 /// Pods of a watch, unless there are fewer.
 const WATCHED: u64 = 10_000;
@@ -28,7 +28,10 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let (list, contests) = contests(words)?;
     let (mut groups, mut all) = (Vec::new(), serde_json::Map::new());
     for contest in contests {
-        let contestants = contest::hold(&contest.args)?;
+        let mut contestants = contest::hold(&contest.args)?;
+        if contest.figures.iter().any(|f| f.key == "packages") {
+            program::tell(&mut contestants);
+        }
         groups.push(Group::new(contest.title, &contestants, &contest.figures));
         all.insert(contest.name.to_owned(), table::json(&contest.args, &contestants));
     }
@@ -154,6 +157,8 @@ fn idle() -> Vec<Figure> {
         Figure { charted: true, ..figure("start ms", 1, "start", 1e3) },
         Figure { charted: true, ..figure("resident MB", 1, "resident", 1e-6) },
         figure("threads", 0, "threads", 1.0),
+        Figure { charted: true, ..figure("stripped MB", 1, "stripped", 1e-6) },
+        figure("packages", 0, "packages", 1.0),
     ]
 }
 

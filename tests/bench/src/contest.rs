@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 
 use crate::args::Args;
-use crate::{peer, table};
+use crate::{peer, program, table};
 
 /// A process that has said nothing for so long hangs.
 const SILENCE: Duration = Duration::from_secs(600);
@@ -32,7 +32,7 @@ pub(crate) enum Kind {
 pub(crate) struct Contestant {
     pub name: String,
     pub kind: Kind,
-    program: PathBuf,
+    pub program: PathBuf,
     /// Words before those of the job.
     first: &'static [&'static str],
     /// Lines of figures, one a run.
@@ -91,24 +91,22 @@ fn contestants(args: &Args) -> Result<Vec<Contestant>, String> {
     let me = env::current_exe().map_err(|e| e.to_string())?;
     // The program stands in `target/PROFILE`.
     let target = me.ancestors().nth(2).unwrap_or_else(|| Path::new("."));
-    let peers = peer::programs(args, target)?;
-    let own = |name: &str, kind| Contestant {
+    let of = |name: &str, kind, program: PathBuf| Contestant {
         name: name.to_owned(),
         kind,
-        program: me.clone(),
-        first: &["contestant"],
+        program,
+        first: if kind == Kind::Limit { &["limit"] } else { &[] },
         runs: Vec::new(),
     };
-    let mut all: Vec<_> = args.executors.iter().map(|name| own(name, Kind::Ours)).collect();
-    all.extend(peers.into_iter().map(|(peer, program)| Contestant {
-        name: peer.name().to_owned(),
-        kind: Kind::Peer,
-        program,
-        first: &[],
-        runs: Vec::new(),
-    }));
+    let mut all = Vec::new();
+    for (name, program) in args.executors.iter().zip(program::ours(args, &me)?) {
+        all.push(of(name, Kind::Ours, program));
+    }
+    for (peer, program) in peer::programs(args, target)? {
+        all.push(of(peer.name(), Kind::Peer, program));
+    }
     if args.limit {
-        all.push(own("limit", Kind::Limit));
+        all.push(of("limit", Kind::Limit, me));
     }
     Ok(all)
 }

@@ -4,11 +4,11 @@
 //!
 //! Three processes take part. The harness (`contest`) starts a server (`server`) that knows one list of pods, and then one
 //! contestant after the other as a child of its own, so that each one's memory and CPU are its own. A contestant is any program
-//! that keeps to the lines in `contestant`: this one (`client`), or a peer in a workspace of its own (`peers`).
+//! that keeps to the lines in `contestant`: one of ours (`bin`), a peer in a workspace of its own (`peers`), or the limit, which is
+//! in this one (`limit`).
 
 mod args;
 mod chart;
-mod client;
 mod compare;
 mod comparison;
 mod contest;
@@ -17,6 +17,7 @@ mod limit;
 mod measure;
 mod peer;
 mod pods;
+mod program;
 mod server;
 mod table;
 
@@ -45,7 +46,7 @@ fn run() -> Result<(), String> {
         Some("watch") => contest::run(&Args::parse(true, words)?),
         Some("compare") => compare::run(&words.collect::<Vec<_>>()),
         // The other two processes.
-        Some("contestant") => client::run(&Job::from_args(words)?),
+        Some("limit") => limit::run(&Job::from_args(words)?),
         Some("server") => {
             let args = Args::parse(false, words)?;
             let kubeconfig = args.kubeconfig.as_deref().ok_or("--kubeconfig is missing")?;

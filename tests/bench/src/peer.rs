@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::args::Args;
+use crate::program;
 
 /// A contestant that is not steersman.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +68,25 @@ impl Peer {
             Self::ClientGo => "client-go",
             Self::ControllerRuntime => "controller-runtime",
         }
+    }
+
+    /// How many packages or modules of others are in its program, if its language can tell.
+    pub(crate) fn packages(self) -> Option<usize> {
+        let source = self.program().source();
+        if self.program() == Program::Go {
+            let mut go = Command::new("go");
+            go.current_dir(&source).args([
+                "list",
+                "-deps",
+                "-f",
+                "{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}",
+            ]);
+            return program::different_lines(&mut go, |_| true);
+        }
+        let allocator = self.program() == Program::KubeRsMimalloc;
+        program::packages(&source, &[], |package| {
+            !package.starts_with("kube-rs-contestant ") && (allocator || !package.contains("mimalloc "))
+        })
     }
 
     const fn program(self) -> Program {

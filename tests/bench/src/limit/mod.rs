@@ -33,6 +33,9 @@ use fields::Fields;
 /// One line that says what cannot be done.
 pub(crate) fn run(job: &Job) -> Result<(), String> {
     let meter = Meter::start();
+    if job.variant != "limit" {
+        return Err(format!("this is not {}", job.variant));
+    }
     let mut limit =
         Limit { job: job.clone(), server: Server::connect(&job.kubeconfig)?, kept: Kept::new(job) };
     match (job.watch, job.streaming) {

@@ -1,0 +1,37 @@
+//! steersman on std threads as a contestant: a program with nothing else in it, so that its memory, threads and size are those of a user.
+
+#[path = "../contestant.rs"]
+mod contestant;
+#[path = "../measure.rs"]
+mod measure;
+#[path = "../ours.rs"]
+mod ours;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use steersman_core::controller::Action;
+use steersman_core::object::Object;
+
+use contestant::{Job, Meter, Reconciles};
+use ours::{begin, controller, kubeconfig, sources, wait};
+
+fn main() -> ExitCode {
+    ours::main("threads", threads)
+}
+
+fn threads(job: &Job, meter: &Meter) -> Result<(), String> {
+    use steersman_threads::{Client, Context, Manager};
+    let (reconciles, reached) = Reconciles::new(job);
+    let reconciles = Arc::new(reconciles);
+    let counter = Arc::clone(&reconciles);
+    let reconcile = move |pod: Arc<Object>, _: &Context| {
+        begin(&counter, &pod);
+        Ok::<_, String>(Action::await_change())
+    };
+    let client = Client::from_options(kubeconfig(job)).map_err(|e| e.to_string())?;
+    let manager = Manager::new(client).sources(sources(job)).controller(controller(job).run(reconcile));
+    let handle = manager.start().map_err(|e| e.to_string())?;
+    wait(job, meter, &reconciles, &reached, || handle.status());
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! What can be told of a program without running it, and how ours are built.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs, process};
+
+use crate::args::Args;
+use crate::contest::{Contestant, Kind};
+use crate::peer::Peer;
+
+/// The programs of the executors that were asked for, built as the harness `me` was and beside it.
+///
+/// # Errors
+/// If they cannot be built, or were not and must not be.
+pub(crate) fn ours(args: &Args, me: &Path) -> Result<Vec<PathBuf>, String> {
+    let path = |name: &String| me.with_file_name(format!("{name}-contestant"));
+    let programs: Vec<_> = args.executors.iter().map(path).collect();
+    if !args.no_build && !programs.is_empty() {
+        let mut cargo = Command::new("cargo");
+        cargo.args(["build", "--locked", "-p", "steersman-bench", "--manifest-path"]);
+        cargo.arg(folder().join("Cargo.toml"));
+        for name in &args.executors {
+            cargo.args(["--bin", &format!("{name}-contestant")]);
+        }
+        if me.parent().is_some_and(|p| p.ends_with("release")) {
+            cargo.arg("--release");
+        }
+        cargo.arg("--target-dir").args(me.ancestors().nth(2));
+        let built = cargo.status().map_err(|e| format!("cargo does not start: {e}"))?;
+        if !built.success() {
+            return Err(format!("the contestants of steersman cannot be built: {built}"));
+        }
+    }
+    match programs.iter().find(|p| !p.is_file()) {
+        Some(missing) => Err(format!("{} was not built", missing.display())),
+        None => Ok(programs),
+    }
+}
+
+/// Adds to the runs of contestants what is the same in each: bytes of the stripped program, and how many packages of others are in
+/// it. (Not for the limit: its program is the harness.)
+pub(crate) fn tell(contestants: &mut [Contestant]) {
+    for contestant in contestants.iter_mut().filter(|c| c.kind != Kind::Limit) {
+        let packages = match contestant.name.as_str() {
+            "threads" => packages(folder(), &["steersman-threads"], |_| true),
+            // And what its tasks run on.
+            "smol" => packages(folder(), &["steersman-smol", "smol"], |_| true),
+            name => Peer::of(name).ok().and_then(Peer::packages),
+        };
+        let stripped = stripped(&contestant.program);
+        for run in &mut contestant.runs {
+            run["packages"] = packages.into();
+            run["stripped"] = stripped.into();
+        }
+    }
+}
+
+fn folder() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Bytes of a program without symbols and debug information, if there is `strip`.
+fn stripped(program: &Path) -> Option<u64> {
+    let to = env::temp_dir().join(format!("steersman-bench-{}-stripped", process::id()));
+    let done = Command::new("strip").arg("-o").arg(&to).arg(program).status();
+    let size = done.ok().filter(process::ExitStatus::success).and_then(|_| fs::metadata(&to).ok());
+    let _ = fs::remove_file(to);
+    size.map(|size| size.len())
+}
+
+/// How many packages are linked into what depends on `of`, or on the package of this folder. Macros, which run in the compiler, are
+/// none.
+pub(crate) fn packages(folder: &Path, of: &[&str], counts: impl Fn(&str) -> bool) -> Option<usize> {
+    let mut cargo = Command::new("cargo");
+    cargo.current_dir(folder).args(["tree", "--locked", "-e", "normal,no-proc-macro", "--prefix", "none"]);
+    cargo.args(["--format", "{p}"]);
+    for package in of {
+        cargo.args(["-p", package]);
+    }
+    different_lines(&mut cargo, counts)
+}
+
+/// How many different lines a command prints.
+pub(crate) fn different_lines(command: &mut Command, counts: impl Fn(&str) -> bool) -> Option<usize> {
+    let output = command.output().ok().filter(|o| o.status.success())?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let lines: BTreeSet<_> = text.lines().map(|l| l.trim_end_matches(" (*)").trim()).collect();
+    Some(lines.into_iter().filter(|l| !l.is_empty() && counts(l)).count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_counts_once() {
+        let mut echo = Command::new("printf");
+        echo.arg("a v1\nb v1\n\na v1 (*)\nc v1\n");
+        assert_eq!(different_lines(&mut echo, |l| !l.starts_with("c ")), Some(2));
+        assert_eq!(different_lines(&mut Command::new("false"), |_| true), None);
+    }
+
+    #[test]
+    fn ours_have_few_packages() {
+        let threads = packages(folder(), &["steersman-threads"], |_| true).unwrap();
+        assert!((5..100).contains(&threads), "{threads}");
+        assert!(stripped(&env::current_exe().unwrap()).is_none_or(|size| size > 100_000));
+    }
+}
