@@ -152,7 +152,7 @@ impl Program {
             command = Command::new("go");
             command.current_dir(&source).args(["build", "-o"]).arg(self.path(target)).arg(".");
         } else {
-            command = Command::new("cargo");
+            command = program::cargo();
             command.args(["build", "--release", "--locked", "--bin", self.name(), "--manifest-path"]);
             command.arg(source.join("Cargo.toml")).arg("--target-dir").arg(target.join(FOLDER));
         }

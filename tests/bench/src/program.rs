@@ -17,7 +17,7 @@ pub(crate) fn ours(args: &Args, me: &Path) -> Result<Vec<PathBuf>, String> {
     let path = |name: &String| me.with_file_name(format!("{name}-contestant"));
     let programs: Vec<_> = args.executors.iter().map(path).collect();
     if !args.no_build && !programs.is_empty() {
-        let mut cargo = Command::new("cargo");
+        let mut cargo = cargo();
         cargo.args(["build", "--locked", "-p", "steersman-bench", "--manifest-path"]);
         cargo.arg(folder().join("Cargo.toml"));
         for name in &args.executors {
@@ -56,6 +56,18 @@ pub(crate) fn tell(contestants: &mut [Contestant]) {
     }
 }
 
+/// Cargo, without what `cargo run` has told this process of its own package: build scripts that look at it (that of ring does) would
+/// take everything for changed, each time.
+pub(crate) fn cargo() -> Command {
+    let mut cargo = Command::new("cargo");
+    for (name, _) in env::vars_os() {
+        if name.to_str().is_some_and(|n| n.starts_with("CARGO_PKG_") || n.starts_with("CARGO_MANIFEST_")) {
+            cargo.env_remove(name);
+        }
+    }
+    cargo
+}
+
 fn folder() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -72,7 +84,7 @@ fn stripped(program: &Path) -> Option<u64> {
 /// How many packages are linked into what depends on `of`, or on the package of this folder. Macros, which run in the compiler, are
 /// none.
 pub(crate) fn packages(folder: &Path, of: &[&str], counts: impl Fn(&str) -> bool) -> Option<usize> {
-    let mut cargo = Command::new("cargo");
+    let mut cargo = cargo();
     cargo.current_dir(folder).args(["tree", "--locked", "-e", "normal,no-proc-macro", "--prefix", "none"]);
     cargo.args(["--format", "{p}"]);
     for package in of {
@@ -99,6 +111,16 @@ mod tests {
         echo.arg("a v1\nb v1\n\na v1 (*)\nc v1\n");
         assert_eq!(different_lines(&mut echo, |l| !l.starts_with("c ")), Some(2));
         assert_eq!(different_lines(&mut Command::new("false"), |_| true), None);
+    }
+
+    #[test]
+    fn cargo_is_not_told_of_this_package() {
+        let cargo = cargo();
+        let told = |name: &str| cargo.get_envs().all(|(n, value)| n != name || value.is_some());
+        // (Tests run with these.)
+        for name in ["CARGO_PKG_NAME", "CARGO_MANIFEST_DIR"] {
+            assert!(env::var_os(name).is_none() || !told(name), "{name}");
+        }
     }
 
     #[test]
