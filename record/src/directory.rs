@@ -202,7 +202,7 @@ impl Recorder for Directory {
             File { inner: Arc::clone(&self.inner), stem: stem.as_str().into(), over: Arc::clone(&over) };
         self.inner.send(Message::Open {
             stem: stem.into(),
-            segments: Segments::new(header, self.bound),
+            segments: Box::new(Segments::new(header, self.bound)),
             over,
         });
         Arc::new(sink)

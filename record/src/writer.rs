@@ -17,7 +17,7 @@ use crate::files;
 pub(crate) enum Message {
     Open {
         stem: Arc<str>,
-        segments: Segments,
+        segments: Box<Segments>,
         over: Arc<AtomicBool>,
     },
     Record {
@@ -60,7 +60,7 @@ pub(crate) fn run(directory: &Path, inbox: &Receiver<Message>, waiting: &AtomicU
         };
         let (stem, more) = match message {
             Message::Open { stem, segments, over } => {
-                all.insert(stem, Open { segments, file: None, over });
+                all.insert(stem, Open { segments: *segments, file: None, over });
                 continue;
             }
             Message::Flush(done) => {
