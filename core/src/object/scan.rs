@@ -4,6 +4,11 @@
 //! numbers beyond the range of `f64` are left as the text they are. Member names are compared exactly; Go's habit of
 //! matching them without regard to case is not followed, since it makes `METADATA` a second way to name an object.
 
+mod plain;
+
+#[cfg(test)]
+mod tests;
+
 use alloc::borrow::Cow;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -329,6 +334,10 @@ impl<'a> Scanner<'a> {
         if !matches!(first, Some(b'{' | b'[')) {
             self.scalar(first)?;
             return Ok((start, self.at));
+        }
+        if let Some(end) = plain::value(self.bytes, start) {
+            self.at = end;
+            return Ok((start, end));
         }
         let mut nest = Nest::default();
         loop {
