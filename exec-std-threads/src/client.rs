@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use steersman_core::tls::{ConnectError, TlsError};
 
 use crate::clock::{Clock, seed, wall};
 use crate::connection::{Connection, Connector};
-use crate::desk::{By, Desk};
+use crate::desk::Desk;
 use crate::drive::{Driver, lock, read_file};
 use crate::host::Host;
 use crate::interrupt::Interrupt;
@@ -58,7 +58,8 @@ pub(crate) struct Inner {
 #[derive(Clone)]
 struct Writes {
     id: ReconcileId,
-    controller: Arc<Desk>,
+    /// It is not kept alive by a client that outlives its run.
+    controller: Weak<Desk>,
 }
 
 impl Client {
@@ -119,7 +120,7 @@ impl Client {
     }
 
     /// The same, for one run: its controller hears of what it writes.
-    pub(crate) fn of_run(&self, id: ReconcileId, controller: Arc<Desk>) -> Self {
+    pub(crate) fn of_run(&self, id: ReconcileId, controller: Weak<Desk>) -> Self {
         Self { writes: Some(Writes { id, controller }), ..self.clone() }
     }
 
@@ -153,8 +154,10 @@ impl Client {
             |call, output| match output {
                 CallOutput::Done(result) => ControlFlow::Break(result),
                 CallOutput::Wrote(write) => {
-                    if let Some(Writes { id, controller }) = &self.writes {
-                        controller.tell(Input::Wrote { id: *id, write }, By::Reconcile);
+                    if let Some(Writes { id, controller }) = &self.writes
+                        && let Some(controller) = controller.upgrade()
+                    {
+                        controller.wrote(Input::Wrote { id: *id, write });
                     }
                     ControlFlow::Continue(None)
                 }

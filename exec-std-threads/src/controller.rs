@@ -10,7 +10,7 @@ use steersman_core::object::Object;
 use steersman_core::record::{Recorded, Recorder};
 
 use crate::clock::Clock;
-use crate::desk::{By, Desk, Job};
+use crate::desk::{Desk, Job};
 use crate::manager::Shared;
 use crate::reconcile::{Dynamic, guarded};
 use crate::{Client, Context};
@@ -37,20 +37,21 @@ impl ControllerLoop {
         let desk = Arc::new(Desk::new(self.id, within, self.sender.clone(), controller));
         let _end = End(&desk);
         self.start_pool(&desk);
-        let mut input = Input::Start;
+        desk.hear(Input::Start);
         while !desk.is_closed() {
-            desk.tell(input, By::Itself);
-            input = match self.inbox.try_recv() {
+            let input = match self.inbox.try_recv() {
                 Ok(input) => input,
                 Err(_) => match desk.sleep() {
                     None => self.inbox.recv().unwrap_or(Input::Stop { grace: None }),
                     Some(limit) => match self.inbox.recv_timeout(limit) {
                         Ok(input) => input,
-                        Err(RecvTimeoutError::Timeout) => Input::Deadline,
+                        Err(RecvTimeoutError::Timeout) if desk.is_due() => Input::Deadline,
+                        Err(RecvTimeoutError::Timeout) => continue,
                         Err(RecvTimeoutError::Disconnected) => Input::Stop { grace: None },
                     },
                 },
             };
+            desk.hear(input);
         }
     }
 
@@ -98,7 +99,7 @@ impl Worker {
             let outcome = if abandoned.get() {
                 Outcome::given_up(false)
             } else {
-                let client = self.client.of_run(id, Arc::clone(&self.desk));
+                let client = self.client.of_run(id, Arc::downgrade(&self.desk));
                 let context = Context::new(client, &run, abandoned);
                 let controller = &*self.controller;
                 let span = tracing::info_span!(
@@ -106,7 +107,7 @@ impl Worker {
                 );
                 span.in_scope(|| guarded(&self.reconcile, run, &context))
             };
-            next = self.desk.tell(Input::Done { id, outcome, started }, By::Worker);
+            next = self.desk.done(Input::Done { id, outcome, started });
         }
     }
 }

@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
 use std::sync::mpsc::SyncSender;
-use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use steersman_core::controller::{Abandoned, Controller, Input, Output, ReconcileId, Run};
 use steersman_core::limits::STATUS_EVERY;
-use steersman_core::machine::{Machine as _, Outputs};
+use steersman_core::machine::{Deadline, Machine as _, Outputs};
 use steersman_core::manager::{self, ControllerId, Line};
 use steersman_core::object::Object;
 use steersman_core::record::Recorded;
@@ -34,36 +34,28 @@ pub(crate) struct Desk {
     shared: Shared,
     /// Wakes the controller's own thread, which waits for deadlines and for what comes from outside.
     inbox: SyncSender<Input<Object>>,
+    /// What reconciles have written and the machine has not heard. They must not wait for it: it may be in a function of
+    /// the user's that waits for a lock which the reconcile holds.
+    writes: Mutex<Vec<Input<Object>>>,
     state: Mutex<State>,
     /// Said to a worker for each job that lies here.
     work: Condvar,
 }
 
 struct State {
-    controller: Recorded<Controller<Object>>,
+    /// `None` after the end: what it holds of its sources is not kept by a reconcile that never ends.
+    controller: Option<Recorded<Controller<Object>>>,
     running: BTreeMap<ReconcileId, Abandoned>,
     /// What no worker has taken yet.
     jobs: VecDeque<Job>,
     /// Workers that wait for a job.
     idle: usize,
-    /// The controller has stopped, and its threads end.
-    over: bool,
     /// Until when the controller's own thread sleeps: `None` if for ever, zero while it is awake.
     asleep: Option<Time>,
-    /// When the status was written.
-    written: Instant,
+    /// When the status was written, and whether it has changed since.
+    written: Time,
+    changed: bool,
     out: Outputs<Output<Object>>,
-}
-
-/// Who tells.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum By {
-    /// The controller's own thread.
-    Itself,
-    /// A reconcile, of something on its way.
-    Reconcile,
-    /// A thread that has ended a reconcile, and takes another one along.
-    Worker,
 }
 
 impl Desk {
@@ -75,127 +67,214 @@ impl Desk {
     ) -> Self {
         let name = controller.config().name.clone();
         let state = State {
-            controller,
+            controller: Some(controller),
             running: BTreeMap::new(),
             jobs: VecDeque::new(),
             idle: 0,
-            over: false,
             asleep: Some(Time::ZERO),
-            written: Instant::now(),
+            written: Time::ZERO,
+            changed: false,
             out: Outputs::new(),
         };
-        Self { id, name, clock, shared, inbox, state: Mutex::new(state), work: Condvar::new() }
+        let (writes, state, work) = (Mutex::default(), Mutex::new(state), Condvar::new());
+        Self { id, name, clock, shared, inbox, writes, state, work }
     }
 
-    /// Tells the machine; the run that a worker takes along, if there is one.
-    pub(crate) fn tell(&self, input: Input<Object>, by: By) -> Option<Job> {
-        let mut own = None;
-        let mut notices = Vec::new();
-        let mut guard = lock(&self.state);
-        let state = &mut *guard;
-        if by == By::Itself {
-            state.asleep = Some(Time::ZERO);
-        }
-        if let Input::Done { id, .. } = &input {
+    /// The state; that of a machine which has panicked is the end.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(|poisoned| {
+            let mut state = poisoned.into_inner();
+            self.end(&mut state);
+            self.wake(&mut state);
+            state
+        })
+    }
+
+    /// For the controller's own thread: it is awake, and something happened.
+    pub(crate) fn hear(&self, input: Input<Object>) {
+        let mut state = self.state();
+        state.asleep = Some(Time::ZERO);
+        let said = self.tell(&mut state, Some(input));
+        self.call(&state);
+        drop(state);
+        self.say(said);
+    }
+
+    /// For a reconcile: what it has written. Never waits for the machine.
+    pub(crate) fn wrote(&self, write: Input<Object>) {
+        lock(&self.writes).push(write);
+        let Ok(mut state) = self.state.try_lock() else {
+            // Whoever has the lock may have looked for writes before. If there is no room, the thread is awake.
+            let _ = self.inbox.try_send(Input::Deadline);
+            return;
+        };
+        let said = self.tell(&mut state, None);
+        self.call(&state);
+        drop(state);
+        self.say(said);
+    }
+
+    /// For a worker: its run is done. The run that has waited longest, if there is one.
+    pub(crate) fn done(&self, done: Input<Object>) -> Option<Job> {
+        let mut state = self.state();
+        if let Input::Done { id, .. } = &done {
             state.running.remove(id);
         }
-        let mut out = mem::take(&mut state.out);
-        state.controller.handle(self.clock.now(), input, &mut out);
-        for output in out.drain() {
-            match output {
-                Output::Run(run) => {
-                    let abandoned = Abandoned::default();
-                    state.running.insert(run.id, abandoned.clone());
-                    let job = Job { run, abandoned };
-                    if by == By::Worker && own.is_none() {
-                        own = Some(job);
-                    } else {
-                        state.jobs.push_back(job);
-                        if state.idle >= state.jobs.len() {
-                            self.work.notify_one();
-                        }
-                    }
-                }
-                Output::Abandon(id) => {
-                    if let Some(abandoned) = state.running.get(&id) {
-                        abandoned.set();
-                    }
-                }
-                Output::Notice(notice) => notices.push(notice),
-                Output::Ready => tracing::info!(target: "steersman", controller = self.name, "ready"),
-                Output::Stopped { unfinished } => {
-                    self.end(state);
-                    self.write(state);
-                    let controller = self.id;
-                    self.shared.tell(manager::Input::ControllerStopped { controller, unfinished });
-                }
-                _ => {}
-            }
+        let said = self.tell(&mut state, Some(done));
+        let next = state.jobs.pop_front();
+        if next.is_none() {
+            self.write(&mut state);
         }
-        state.out = out;
-        if (by == By::Worker && own.is_none()) || state.written.elapsed() > STATUS_EVERY {
-            self.write(state);
-        }
-        self.wake(state);
-        drop(guard);
-        for notice in notices {
-            log(Some(&self.name), None, &Line::from(&notice));
-        }
-        own
+        self.call(&state);
+        drop(state);
+        self.say(said);
+        next
     }
 
-    /// A worker waits for a run; `None` after the end.
+    /// For a worker without a run: the next one; `None` after the end.
     pub(crate) fn take(&self) -> Option<Job> {
-        let mut state = lock(&self.state);
+        let mut state = self.state();
         state.idle += 1;
-        while state.jobs.is_empty() && !state.over {
+        while state.jobs.is_empty() && state.controller.is_some() {
             state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+            if self.state.is_poisoned() {
+                self.end(&mut state);
+            }
         }
         state.idle -= 1;
         state.jobs.pop_front()
     }
 
+    /// Tells the machine what reconciles have written, and then this. What is to be logged is for [`say`](Self::say), without
+    /// the lock.
+    fn tell(&self, state: &mut State, input: Option<Input<Object>>) -> Vec<Output<Object>> {
+        let mut said = Vec::new();
+        let writes = mem::take(&mut *lock(&self.writes));
+        for input in writes.into_iter().chain(input) {
+            let Some(controller) = &mut state.controller else { break };
+            controller.handle(self.clock.now(), input, &mut state.out);
+            state.changed = true;
+            for output in mem::take(&mut state.out).drain() {
+                match output {
+                    Output::Run(run) => {
+                        let abandoned = Abandoned::default();
+                        state.running.insert(run.id, abandoned.clone());
+                        state.jobs.push_back(Job { run, abandoned });
+                    }
+                    Output::Abandon(id) => {
+                        if let Some(abandoned) = state.running.get(&id) {
+                            abandoned.set();
+                        }
+                    }
+                    Output::Stopped { unfinished } => {
+                        self.write(state);
+                        self.end(state);
+                        let controller = self.id;
+                        self.shared.tell(manager::Input::ControllerStopped { controller, unfinished });
+                    }
+                    output => said.push(output),
+                }
+            }
+        }
+        if self.clock.now().since(state.written) > STATUS_EVERY {
+            self.write(state);
+        }
+        self.wake(state);
+        said
+    }
+
+    /// Workers for the jobs that lie here.
+    fn call(&self, state: &State) {
+        for _ in 0..state.idle.min(state.jobs.len()) {
+            self.work.notify_one();
+        }
+    }
+
+    fn say(&self, said: Vec<Output<Object>>) {
+        for output in said {
+            match output {
+                Output::Notice(notice) => log(Some(&self.name), None, &Line::from(&notice)),
+                Output::Ready => tracing::info!(target: "steersman", controller = self.name, "ready"),
+                _ => {}
+            }
+        }
+    }
+
     /// The controller's own thread goes to sleep, for so long (`None`: until an input comes).
     pub(crate) fn sleep(&self) -> Option<Duration> {
-        let mut state = lock(&self.state);
+        let mut state = self.state();
+        // Workers that are never without a run leave the status to this thread.
+        let busy = (state.changed && !state.running.is_empty()).then(|| self.clock.now() + STATUS_EVERY);
         self.write(&mut state);
-        let deadline = state.controller.next_deadline();
-        state.asleep = deadline.map(|d| d.at);
-        if state.over { Some(Duration::ZERO) } else { self.clock.until(deadline) }
+        let until = earlier(state.deadline().map(|d| d.at), busy);
+        state.asleep = until;
+        match &state.controller {
+            None => Some(Duration::ZERO),
+            Some(_) => until.map(|at| at.since(self.clock.now())),
+        }
+    }
+
+    /// The controller's own thread has slept enough: whether its machine waits for that.
+    pub(crate) fn is_due(&self) -> bool {
+        let now = self.clock.now();
+        self.state().deadline().is_some_and(|deadline| deadline.at <= now)
     }
 
     /// Whether the controller has stopped.
     pub(crate) fn is_closed(&self) -> bool {
-        lock(&self.state).over
+        self.state().controller.is_none()
     }
 
     /// Ends the controller, whatever its machine says.
     pub(crate) fn close(&self) {
-        let mut state = lock(&self.state);
+        let mut state = self.state();
         self.end(&mut state);
         self.wake(&mut state);
     }
 
+    /// Nothing begins any more.
     fn end(&self, state: &mut State) {
-        state.over = true;
+        state.controller = None;
+        state.jobs.clear();
+        state.running.values().for_each(Abandoned::set);
         self.work.notify_all();
     }
 
     fn write(&self, state: &mut State) {
-        state.written = Instant::now();
-        self.shared.board(|b| b.controller(self.id, state.controller.status()));
+        state.written = self.clock.now();
+        state.changed = false;
+        if let Some(controller) = &state.controller {
+            self.shared.board(|b| b.controller(self.id, controller.status()));
+        }
     }
 
     /// Wakes the controller's own thread if there is something for it before it would wake by itself.
     fn wake(&self, state: &mut State) {
-        let sooner = match (state.controller.next_deadline(), state.asleep) {
-            (Some(next), Some(until)) => next.at < until,
-            (next, until) => until.is_none() && next.is_some(),
+        let next = match &state.controller {
+            None => Some(Time::ZERO),
+            Some(_) => {
+                let status = state.changed.then(|| state.written + STATUS_EVERY);
+                earlier(state.deadline().map(|d| d.at), status)
+            }
         };
-        if sooner || (state.over && state.asleep != Some(Time::ZERO)) {
+        let awake = state.asleep == Some(Time::ZERO);
+        if !awake && next.is_some_and(|next| state.asleep.is_none_or(|until| next < until)) {
             state.asleep = Some(Time::ZERO);
             // If there is no room, it is awake.
             let _ = self.inbox.try_send(Input::Deadline);
         }
     }
 }
+
+impl State {
+    fn deadline(&self) -> Option<Deadline> {
+        self.controller.as_ref().and_then(|controller| controller.next_deadline())
+    }
+}
+
+fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
+    a.into_iter().chain(b).min()
+}
+
+#[cfg(test)]
+mod tests;

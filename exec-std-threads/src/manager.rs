@@ -187,6 +187,13 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Of a manager that does not listen, for tests of what speaks to it.
+    #[cfg(test)]
+    pub(crate) fn of(board: Board) -> (Self, Arc<Mutex<Board>>) {
+        let board = Arc::new(Mutex::new(board));
+        (Self { inbox: mpsc::channel().0, board: Arc::clone(&board) }, board)
+    }
+
     pub(crate) fn tell(&self, input: Input) {
         // A manager that has exited no longer listens.
         let _ = self.inbox.send(input);

@@ -1,0 +1,159 @@
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use steersman_core::api::kinds::{CONFIGMAPS, SECRETS};
+use steersman_core::api::{Written, WrittenState};
+use steersman_core::controller::{Config, MapFn, Outcome, SourceId, WatchSpec};
+use steersman_core::manager::status::Board;
+use steersman_core::manager::{ControllerSpec, WatchPlan};
+use steersman_core::object::Key;
+use steersman_core::store::{Delta, Store};
+use steersman_core::watcher::Event;
+
+use super::*;
+
+fn object(kind: &str, name: &str) -> Object {
+    let json = format!(
+        r#"{{"apiVersion":"v1","kind":"{kind}","metadata":{{"namespace":"n","name":"{name}","uid":"{name}","resourceVersion":"5"}}}}"#
+    );
+    Object::from_json(json.as_bytes()).unwrap()
+}
+
+fn delta(kind: &str, names: &[&str]) -> Delta<Object> {
+    let (mut store, mut changes) = (Store::new(), Vec::new());
+    store.apply(Event::Init, &mut changes);
+    for name in names {
+        store.apply(Event::InitApply(object(kind, name)), &mut changes);
+    }
+    store.apply(Event::InitDone { resource_version: "5".into() }, &mut changes);
+    Delta {
+        changes: changes.into(),
+        view: store.snapshot(),
+        synced: true,
+        resource_version: "5".into(),
+        received: Time::ZERO,
+    }
+}
+
+fn desk(config: Config<Object>) -> (Arc<Desk>, mpsc::Receiver<Input<Object>>, Arc<Mutex<Board>>) {
+    let specs = [ControllerSpec::from(&config)];
+    let plan = WatchPlan::build(&specs).unwrap();
+    let (shared, board) = Shared::of(Board::new(&specs, &plan));
+    let (sender, inbox) = mpsc::sync_channel(8);
+    let controller = Recorded::not(Controller::new(config, 0));
+    let desk = Desk::new(ControllerId(0), (Clock::start(), shared), sender, controller);
+    desk.hear(Input::Start);
+    (Arc::new(desk), inbox, board)
+}
+
+fn written(name: &str, version: &str) -> Written {
+    Written {
+        group: String::new(),
+        plural: "configmaps".into(),
+        key: Key::namespaced("n", name),
+        uid: name.into(),
+        labels: BTreeMap::new(),
+        now: WrittenState::At(version.into()),
+    }
+}
+
+fn done(job: &Job) -> Input<Object> {
+    Input::Done { id: job.run.id, outcome: Outcome::AwaitChange, started: Time::ZERO }
+}
+
+#[test]
+fn the_status_is_looked_after_while_workers_are_busy() {
+    let (desk, inbox, board) = desk(Config::new("c", WatchSpec::all(CONFIGMAPS)));
+    desk.hear(Input::Delta { source: SourceId(0), delta: delta("ConfigMap", &["a", "b"]) });
+    let a = desk.take().unwrap();
+    assert!(desk.sleep().is_some_and(|limit| limit <= STATUS_EVERY));
+    assert!(!desk.is_due());
+    assert_eq!(desk.sleep(), None, "nothing has changed");
+    let b = desk.done(done(&a)).unwrap();
+    assert_eq!(b.run.key.name(), "b");
+    // However long b takes: the thread of the controller is woken, and writes.
+    let woken = inbox.try_recv().unwrap();
+    assert!(matches!(woken, Input::Deadline), "{woken:?}");
+    desk.hear(woken);
+    assert!(desk.sleep().is_some_and(|limit| limit <= STATUS_EVERY));
+    let status = lock(&board).status().controllers[0].clone();
+    assert_eq!((status.results.success, status.queued), (1, 0), "{:?}", status.oldest_run);
+    // The last one writes itself.
+    assert!(desk.done(done(&b)).is_none());
+    assert_eq!(lock(&board).status().controllers[0].results.success, 2);
+}
+
+#[test]
+fn what_a_reconcile_wrote_is_heard_before_its_end() {
+    let (desk, _inbox, board) = desk(Config::new("c", WatchSpec::all(CONFIGMAPS)));
+    desk.hear(Input::Delta { source: SourceId(0), delta: delta("ConfigMap", &["a"]) });
+    let a = desk.take().unwrap();
+    // As if the machine had been busy.
+    lock(&desk.writes).push(Input::Wrote { id: a.run.id, write: written("a", "9") });
+    assert!(desk.done(done(&a)).is_none());
+    assert_eq!(lock(&board).status().controllers[0].on_hold, 1);
+}
+
+#[test]
+fn a_panic_of_the_machine_ends_the_controller() {
+    let (desk, inbox, _) = desk(Config::new("c", WatchSpec::all(CONFIGMAPS)));
+    desk.hear(Input::Delta { source: SourceId(0), delta: delta("ConfigMap", &["a", "b"]) });
+    let a = desk.take().unwrap();
+    desk.sleep();
+    let other = Arc::clone(&desk);
+    let panics = thread::spawn(move || {
+        let _state = other.state();
+        panic!("in the machine");
+    });
+    assert!(panics.join().is_err());
+    assert!(desk.done(done(&a)).is_none() && desk.take().is_none() && desk.is_closed());
+    assert!(inbox.try_recv().is_ok(), "the thread of the controller is woken");
+}
+
+#[test]
+fn after_the_end_nothing_begins() {
+    let (desk, _inbox, _) = desk(Config::new("c", WatchSpec::all(CONFIGMAPS)));
+    desk.hear(Input::Delta { source: SourceId(0), delta: delta("ConfigMap", &["a", "b"]) });
+    let a = desk.take().unwrap();
+    desk.close();
+    assert!(a.abandoned.get() && desk.done(done(&a)).is_none() && desk.take().is_none());
+}
+
+#[test]
+fn what_waits_longest_is_taken_first() {
+    let mut config = Config::new("c", WatchSpec::all(CONFIGMAPS));
+    config.concurrency = 2;
+    let (desk, _inbox, _) = desk(config);
+    desk.hear(Input::Delta { source: SourceId(0), delta: delta("ConfigMap", &["a", "b", "c", "d"]) });
+    let a = desk.take().unwrap();
+    let next = desk.done(done(&a)).unwrap();
+    assert_eq!(next.run.key.name(), "b", "one worker only: b was handed out before");
+}
+
+#[test]
+fn a_lock_shared_by_mapping_and_reconcile() {
+    let cache = Arc::new(Mutex::new(()));
+    let entered = Arc::new(AtomicBool::new(false));
+    let (c, e) = (Arc::clone(&cache), Arc::clone(&entered));
+    let map: MapFn<Object> = Arc::new(move |_: &Object| {
+        e.store(true, Ordering::SeqCst);
+        drop(lock(&c));
+        Vec::new()
+    });
+    let config = Config::new("c", WatchSpec::all(CONFIGMAPS))
+        .watches(WatchSpec::all(SECRETS), move |o: &Object| map(o));
+    let (desk, inbox, _) = desk(config);
+    let held = lock(&cache);
+    let d = Arc::clone(&desk);
+    let mapping =
+        thread::spawn(move || d.hear(Input::Delta { source: SourceId(1), delta: delta("Secret", &["s"]) }));
+    while !entered.load(Ordering::SeqCst) {
+        thread::yield_now();
+    }
+    // The reconcile, which holds the cache, writes; were it to wait for the machine, nothing would ever go on here.
+    desk.wrote(Input::Wrote { id: ReconcileId(1), write: written("a", "9") });
+    drop(held);
+    mapping.join().unwrap();
+    assert!(matches!(inbox.try_recv(), Ok(Input::Deadline)), "the machine will look for it");
+}
