@@ -148,11 +148,12 @@ impl Object {
     ) -> Result<Self, String> {
         let parts = Parts::scan(scanner, json, options)?;
         parts.check_name(json)?;
+        scratch.clear();
+        let object = Self::assemble(&parts, json, options, scratch);
         if scratch.capacity() > limits::SCRATCH_BYTES {
             *scratch = String::new();
         }
-        scratch.clear();
-        Self::assemble(&parts, json, options, scratch)
+        object
     }
 
     fn assemble(

@@ -85,7 +85,7 @@ impl Peer {
         }
         let allocator = self.program() == Program::KubeRsMimalloc;
         program::packages(&source, &[], |package| {
-            !package.starts_with("kube-rs-contestant ") && (allocator || !package.contains("mimalloc "))
+            !package.starts_with("kube-rs-contestant ") && (allocator || !package.contains("mimalloc"))
         })
     }
 

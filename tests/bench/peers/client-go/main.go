@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/klog/v2"
 )
 
 func main() {
@@ -31,7 +30,6 @@ func run(began time.Time, args []string) error {
 	if err := os.Setenv("KUBE_FEATURE_WatchListClient", fmt.Sprint(job.streaming)); err != nil {
 		return err
 	}
-	klog.SetLogger(klog.Background())
 	config, err := clientcmd.BuildConfigFromFlags("", job.kubeconfig)
 	if err != nil {
 		return err

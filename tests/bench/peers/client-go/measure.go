@@ -76,6 +76,7 @@ type reconciles struct {
 	mutex           sync.Mutex
 	late            []int64
 	all, last       chan struct{}
+	ended           sync.Once
 }
 
 func reconcilesOf(job job) *reconciles {
@@ -99,8 +100,9 @@ func (r *reconciles) begin(annotations map[string]string) {
 	r.mutex.Lock()
 	r.late = append(r.late, late)
 	r.mutex.Unlock()
+	// A worker may see the last state before its notification comes, which then brings a second reconcile of it.
 	if event == r.events {
-		close(r.last)
+		r.ended.Do(func() { close(r.last) })
 	}
 }
 

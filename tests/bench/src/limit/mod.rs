@@ -7,7 +7,7 @@
 mod cut;
 mod fields;
 
-use std::io::{Read as _, Write as _};
+use std::io::{self, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::ops::Range;
 use std::sync::Arc;
@@ -162,9 +162,28 @@ impl Kept {
     }
 }
 
+/// A socket that is asked for all that has come, as by the executors: TLS asks for a few KiB at a time.
+struct Socket(BufReader<TcpStream>);
+
+impl Read for Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer)
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.get_mut().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.get_mut().flush()
+    }
+}
+
 /// A connection.
 struct Server {
-    stream: StreamOwned<ClientConnection, TcpStream>,
+    stream: StreamOwned<ClientConnection, Socket>,
     address: String,
     decoder: ResponseDecoder,
     buffer: Vec<u8>,
@@ -186,6 +205,7 @@ impl Server {
         let address = config.cluster.address();
         let socket = TcpStream::connect(&address).map_err(|e| format!("{address}: {e}"))?;
         socket.set_nodelay(true).map_err(|e| e.to_string())?;
+        let socket = Socket(BufReader::with_capacity(READ_BYTES, socket));
         let decoder = ResponseDecoder::new(HttpLimits::default(), ResponseContext::default());
         Ok(Self { stream: StreamOwned::new(session, socket), address, decoder, buffer: vec![0; READ_BYTES] })
     }
