@@ -55,7 +55,6 @@ struct State {
     /// When the status was written, and whether it has changed since.
     written: Time,
     changed: bool,
-    out: Outputs<Output<Object>>,
 }
 
 impl Desk {
@@ -74,7 +73,6 @@ impl Desk {
             asleep: Some(Time::ZERO),
             written: Time::ZERO,
             changed: false,
-            out: Outputs::new(),
         };
         let (writes, state, work) = (Mutex::default(), Mutex::new(state), Condvar::new());
         Self { id, name, clock, shared, inbox, writes, state, work }
@@ -95,9 +93,7 @@ impl Desk {
         let mut state = self.state();
         state.asleep = Some(Time::ZERO);
         let said = self.tell(&mut state, Some(input));
-        self.call(&state);
-        drop(state);
-        self.say(said);
+        self.leave(state, said);
     }
 
     /// For a reconcile: what it has written. Never waits for the machine.
@@ -109,9 +105,7 @@ impl Desk {
             return;
         };
         let said = self.tell(&mut state, None);
-        self.call(&state);
-        drop(state);
-        self.say(said);
+        self.leave(state, said);
     }
 
     /// For a worker: its run is done. The run that has waited longest, if there is one.
@@ -125,9 +119,7 @@ impl Desk {
         if next.is_none() {
             self.write(&mut state);
         }
-        self.call(&state);
-        drop(state);
-        self.say(said);
+        self.leave(state, said);
         next
     }
 
@@ -145,16 +137,15 @@ impl Desk {
         state.jobs.pop_front()
     }
 
-    /// Tells the machine what reconciles have written, and then this. What is to be logged is for [`say`](Self::say), without
-    /// the lock.
+    /// Tells the machine what reconciles have written, and then this. What is to be logged is for [`leave`](Self::leave).
     fn tell(&self, state: &mut State, input: Option<Input<Object>>) -> Vec<Output<Object>> {
-        let mut said = Vec::new();
+        let (mut said, mut out) = (Vec::new(), Outputs::new());
         let writes = mem::take(&mut *lock(&self.writes));
         for input in writes.into_iter().chain(input) {
             let Some(controller) = &mut state.controller else { break };
-            controller.handle(self.clock.now(), input, &mut state.out);
+            controller.handle(self.clock.now(), input, &mut out);
             state.changed = true;
-            for output in mem::take(&mut state.out).drain() {
+            for output in out.drain() {
                 match output {
                     Output::Run(run) => {
                         let abandoned = Abandoned::default();
@@ -183,14 +174,12 @@ impl Desk {
         said
     }
 
-    /// Workers for the jobs that lie here.
-    fn call(&self, state: &State) {
+    /// Calls workers for the jobs that lie here, and logs what was said, without the lock.
+    fn leave(&self, state: MutexGuard<'_, State>, said: Vec<Output<Object>>) {
         for _ in 0..state.idle.min(state.jobs.len()) {
             self.work.notify_one();
         }
-    }
-
-    fn say(&self, said: Vec<Output<Object>>) {
+        drop(state);
         for output in said {
             match output {
                 Output::Notice(notice) => log(Some(&self.name), None, &Line::from(&notice)),
