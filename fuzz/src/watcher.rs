@@ -311,7 +311,11 @@ impl World {
                 }
             }
         }
-        assert!(self.store.iter().eq(self.follower.iter()), "the changes lead to {:?}", self.follower);
+        assert!(
+            self.store.iter().eq(self.follower.iter().map(|(k, o)| (k, o.clone()))),
+            "the changes lead to {:?}",
+            self.follower
+        );
     }
 
     fn close(&mut self, reason: CloseReason) {
@@ -550,7 +554,7 @@ impl World {
         assert_eq!(status.phase, Phase::Watching, "{status:?}");
         assert!(self.requests - before < 200, "{} requests in a quiet hour", self.requests - before);
         let expected: Vec<_> = self.data.objects.values().map(|o| (o.key(), o.clone())).collect();
-        let mut found: Vec<_> = self.store.iter().map(|(k, o)| (k.clone(), o.clone())).collect();
+        let mut found: Vec<_> = self.store.iter().map(|(k, o)| (k.clone(), o)).collect();
         found.sort_by_key(|(_, o)| o.name);
         assert_eq!(found, expected, "the store is not what the server has");
     }

@@ -133,7 +133,7 @@ impl<K> Builder<K> {
     /// fn prune(cx: &Planning<'_>) -> Result<Step, Failure> {
     ///     let api = Api::<Secret>::namespaced(cx.object().namespace().unwrap_or_default());
     ///     let mut owned: Vec<_> = cx.view(SourceId(1)).owned_by(cx.object().uid())?.map(|(_, secret)| secret).collect();
-    ///     owned.sort_by_key(|secret| (secret.generation(), secret.name()));
+    ///     owned.sort_by_key(|secret| (secret.generation(), secret.key()));
     ///     owned.pop();
     ///     let deletes = owned.iter().map(|secret| api.delete(secret.name(), &Default::default()).into_raw());
     ///     Ok(Step::send_then(deletes, Action::await_change()))

@@ -57,7 +57,7 @@ impl<T: Resource> State<T> {
     }
 
     /// The object, if it is there and no other of its name.
-    fn holds(&self, key: &Key, uid: &str) -> Option<&T> {
+    fn holds(&self, key: &Key, uid: &str) -> Option<T> {
         self.view.as_ref()?.get(key).filter(|object| object.uid() == uid)
     }
 
@@ -243,7 +243,7 @@ impl<T: Resource> Controller<T> {
                 continue;
             }
             for key in keys.drain(..) {
-                if known.is_none_or(|view| view.get(&key).is_some()) {
+                if known.is_none_or(|view| view.contains(&key)) {
                     queue.add_caused(now, key, priority, delta.received);
                 }
             }
@@ -436,7 +436,6 @@ impl<T: Resource> Controller<T> {
                 self.queue.done(now, &next.key, Then::Forget);
                 continue;
             };
-            let object = object.clone();
             let views = self
                 .views
                 .get_or_insert_with(|| self.sources.iter().filter_map(|s| s.view.clone()).collect());

@@ -288,7 +288,7 @@ const SHOWN: usize = 100;
 fn view(out: &mut String, what: &str, objects: &Snapshot<Object>) {
     let _ = writeln!(out, "{what}: {}", objects.len());
     for object in objects.values().take(SHOWN) {
-        let _ = writeln!(out, "    {}", text::object(object));
+        let _ = writeln!(out, "    {}", text::object(&object));
     }
     if let more @ 1.. = objects.len().saturating_sub(SHOWN) {
         let _ = writeln!(out, "    and {more} more");

@@ -269,7 +269,7 @@ impl Objects {
         Ok(ControllerTold::Delta {
             source,
             changes,
-            whole: is_whole.then(|| delta.view.values().map(json).collect()),
+            whole: is_whole.then(|| delta.view.values().map(|object| json(&object)).collect()),
             view: (delta.view.resource_version().to_owned(), delta.view.is_synced()),
             synced: delta.synced,
             resource_version: (*delta.resource_version).to_owned(),

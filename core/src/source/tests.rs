@@ -264,7 +264,7 @@ impl Play {
         }
         let uids = |o: &Object| o.uid().to_string();
         let followed = self.followed.iter().map(|(k, o)| (k.clone(), uids(o)));
-        let view: Vec<_> = delta.view.iter().map(|(k, o)| (k.clone(), uids(o))).collect();
+        let view: Vec<_> = delta.view.iter().map(|(k, o)| (k.clone(), uids(&o))).collect();
         assert_eq!(followed.collect::<Vec<_>>(), view, "the changes do not lead to the view");
     }
 

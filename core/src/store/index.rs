@@ -50,7 +50,7 @@ const LABEL: &str = "label:";
 /// let view: Snapshot<Object> = [pod("a", "n1"), pod("b", "n2"), pod("c", "n1")].into_iter().collect();
 /// let view = view.indexed_by(&indexes);
 ///
-/// let names = |found: Vec<&Object>| found.iter().map(|o| o.name().to_owned()).collect::<Vec<_>>();
+/// let names = |found: Vec<Object>| found.iter().map(|o| o.name().to_owned()).collect::<Vec<_>>();
 /// assert_eq!(names(view.by_index("by-node", "n1")?.map(|(_, o)| o).collect()), ["a", "c"]);
 /// assert_eq!(view.owned_by("r-1")?.count(), 3);
 /// assert_eq!(view.labelled("app", "db")?.count(), 0);

@@ -45,8 +45,7 @@ mod types;
 mod tests;
 
 pub use index::{Index, IndexConflict, IndexPanic, Indexes, OWNER_UID, UnknownIndex};
-pub use snapshot::Snapshot;
-pub use tree::Iter;
+pub use snapshot::{Iter, Snapshot};
 pub use types::*;
 
 use alloc::collections::BTreeMap;
@@ -153,7 +152,7 @@ impl<T: Resource> Store<T> {
             (Event::InitApply(new) | Event::Apply(new), Some(staged)) => {
                 let key = new.key();
                 // The old allocation wins at once, so that memory holds two copies of what changed only.
-                let object = match self.now.get(&key) {
+                let object = match self.now.row(&key) {
                     Some(old) if same(old, &new) => Staged { object: old.clone(), news: None },
                     _ => Staged { object: new.clone(), news: Some(new) },
                 };
@@ -161,7 +160,7 @@ impl<T: Resource> Store<T> {
                 Applied::Staged
             }
             (Event::InitKeep(key), Some(staged)) => {
-                if let Some(old) = self.now.get(&key) {
+                if let Some(old) = self.now.row(&key) {
                     // Without a version nobody knows whether it is the same.
                     let news = (!same(old, old)).then(|| old.clone());
                     staged.insert(key, Staged { object: old.clone(), news });
@@ -264,7 +263,7 @@ impl<T: Resource> Store<T> {
 
     /// The object at `key`.
     #[must_use]
-    pub fn get(&self, key: &Key) -> Option<&T> {
+    pub fn get(&self, key: &Key) -> Option<T> {
         self.now.get(key)
     }
 

@@ -7,7 +7,7 @@ use core::cmp::Ordering;
 use core::fmt;
 
 use super::index::{self, Entries, IndexPanics, Indexes, OWNER_UID, UnknownIndex, label_name};
-use super::tree::{Iter, Tree, Way};
+use super::tree::{self, Tree, Way};
 use crate::object::{Key, Resource, version};
 
 /// A consistent view of a store at one moment: cheap to clone, and to send to other threads if `T` is.
@@ -49,34 +49,41 @@ impl<T> fmt::Debug for Snapshot<T> {
     }
 }
 
-impl<T> Snapshot<T> {
+/// Objects are handed out by value: they are cheap to clone, as a [`Resource`] must be.
+impl<T: Resource> Snapshot<T> {
     /// The object at `key`: a few binary searches.
     #[must_use]
-    pub fn get(&self, key: &Key) -> Option<&T> {
-        self.rows.get(key)
+    pub fn get(&self, key: &Key) -> Option<T> {
+        self.rows.get(key).cloned()
     }
 
     /// Whether there is an object at `key`.
     #[must_use]
     pub fn contains(&self, key: &Key) -> bool {
-        self.get(key).is_some()
+        self.rows.get(key).is_some()
+    }
+
+    /// All keys in their order.
+    pub fn keys(&self) -> impl ExactSizeIterator<Item = &Key> + DoubleEndedIterator {
+        self.rows.iter().map(|(key, _)| key)
     }
 
     /// All objects with their keys, in the order of keys: cluster-scoped ones, then by namespace and name.
     pub fn iter(&self) -> Iter<'_, T> {
-        self.rows.iter()
+        Iter(self.rows.iter())
     }
 
     /// All objects in the order of their keys.
-    pub fn values(&self) -> impl ExactSizeIterator<Item = &T> + DoubleEndedIterator {
+    pub fn values(&self) -> impl ExactSizeIterator<Item = T> + DoubleEndedIterator {
         self.iter().map(|(_, object)| object)
     }
 
     /// The objects of one namespace in the order of names; of none if `namespace` is empty.
-    pub fn in_namespace<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = (&'a Key, &'a T)> {
+    pub fn in_namespace<'a>(&'a self, namespace: &'a str) -> impl Iterator<Item = (&'a Key, T)> {
         self.rows
             .iter_from(move |key| key.namespace().unwrap_or("") < namespace)
             .take_while(move |(key, _)| key.namespace().unwrap_or("") == namespace)
+            .map(|(key, object)| (key, object.clone()))
     }
 
     /// The objects that `index` finds by `value`, in the order of their keys; none if there are none. Costs two binary
@@ -89,12 +96,12 @@ impl<T> Snapshot<T> {
         &'a self,
         index: &str,
         value: &'a str,
-    ) -> Result<impl Iterator<Item = (&'a Key, &'a T)> + use<'a, T>, UnknownIndex> {
+    ) -> Result<impl Iterator<Item = (&'a Key, T)> + use<'a, T>, UnknownIndex> {
         let Some(entries) = self.entries.iter().find(|entries| *entries.name == *index) else {
             let known = self.entries.iter().map(|entries| Arc::clone(&entries.name)).collect();
             return Err(UnknownIndex { name: index.into(), known });
         };
-        Ok(entries.keys(value).filter_map(|key| Some((key, self.rows.get(key)?))))
+        Ok(entries.keys(value).filter_map(|key| Some((key, self.get(key)?))))
     }
 
     /// The objects that have an owner reference with this uid.
@@ -104,7 +111,7 @@ impl<T> Snapshot<T> {
     pub fn owned_by<'a>(
         &'a self,
         uid: &'a str,
-    ) -> Result<impl Iterator<Item = (&'a Key, &'a T)> + use<'a, T>, UnknownIndex> {
+    ) -> Result<impl Iterator<Item = (&'a Key, T)> + use<'a, T>, UnknownIndex> {
         self.by_index(OWNER_UID, uid)
     }
 
@@ -116,7 +123,7 @@ impl<T> Snapshot<T> {
         &'a self,
         label: &str,
         value: &'a str,
-    ) -> Result<impl Iterator<Item = (&'a Key, &'a T)> + use<'a, T>, UnknownIndex> {
+    ) -> Result<impl Iterator<Item = (&'a Key, T)> + use<'a, T>, UnknownIndex> {
         self.by_index(&label_name(label), value)
     }
 
@@ -135,7 +142,9 @@ impl<T> Snapshot<T> {
     pub(super) fn shares_indexes_with(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.entries, &other.entries)
     }
+}
 
+impl<T> Snapshot<T> {
     /// How many objects there are.
     #[must_use]
     pub const fn len(&self) -> usize {
@@ -189,7 +198,12 @@ impl<T> Snapshot<T> {
         (&mut self.rows, &mut self.entries)
     }
 
-    /// The object at `key`, and the way to it in [`parts_mut`](Self::parts_mut).
+    /// The object at `key`, as it lies there.
+    pub(super) fn row(&self, key: &Key) -> Option<&T> {
+        self.rows.get(key)
+    }
+
+    /// The same, and the way to it in [`parts_mut`](Self::parts_mut).
     pub(super) fn find(&self, key: &Key) -> (Way, Option<&T>) {
         self.rows.find(key)
     }
@@ -208,8 +222,43 @@ impl<T> Snapshot<T> {
     }
 }
 
-impl<'a, T> IntoIterator for &'a Snapshot<T> {
-    type Item = (&'a Key, &'a T);
+/// All objects of a view with their keys, in the order of keys.
+pub struct Iter<'a, T>(tree::Iter<'a, T>);
+
+impl<T> Clone for Iter<'_, T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<'a, T: Resource> Iterator for Iter<'a, T> {
+    type Item = (&'a Key, T);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next().map(|(key, object)| (key, object.clone()))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl<T: Resource> DoubleEndedIterator for Iter<'_, T> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.0.next_back().map(|(key, object)| (key, object.clone()))
+    }
+}
+
+impl<T: Resource> ExactSizeIterator for Iter<'_, T> {}
+
+impl<T> fmt::Debug for Iter<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Iter").field("left", &self.0.size_hint().0).finish()
+    }
+}
+
+impl<'a, T: Resource> IntoIterator for &'a Snapshot<T> {
+    type Item = (&'a Key, T);
     type IntoIter = Iter<'a, T>;
 
     fn into_iter(self) -> Iter<'a, T> {

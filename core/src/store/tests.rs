@@ -191,9 +191,9 @@ fn a_snapshot_stands_still() {
     let mut store = synced(&[obj("a", 1, 1), obj("b", 2, 2)], 5);
     let before = store.snapshot();
     run(&mut store, [Event::Delete(obj("a", 1, 6)), Event::Apply(obj("c", 3, 7))]);
-    assert_eq!(before.values().cloned().collect::<Vec<_>>(), [obj("a", 1, 1), obj("b", 2, 2)]);
+    assert_eq!(before.values().collect::<Vec<_>>(), [obj("a", 1, 1), obj("b", 2, 2)]);
     assert_eq!(before.resource_version(), "5");
-    assert_eq!(store.snapshot().values().cloned().collect::<Vec<_>>(), [obj("b", 2, 2), obj("c", 3, 7)]);
+    assert_eq!(store.snapshot().values().collect::<Vec<_>>(), [obj("b", 2, 2), obj("c", 3, 7)]);
     fn shareable<T: Send + Sync + Clone>(_: &T) {}
     shareable(&before);
 }
@@ -358,7 +358,7 @@ fn store_and_followers_agree_with_a_map() {
             backward.reverse();
             assert_eq!(backward, pairs);
             for (k, o) in model {
-                assert_eq!(view.get(k), Some(o));
+                assert_eq!(view.get(k).as_ref(), Some(o));
             }
         }
         // A follower sees the last state of each object, whose version may be one that the list did not repeat.

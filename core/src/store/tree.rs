@@ -10,7 +10,7 @@ mod remove;
 #[cfg(test)]
 mod tests;
 
-pub use iter::Iter;
+pub(super) use iter::Iter;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -64,7 +64,7 @@ impl Plan for Mirror {
             return wait();
         }
         let secret = cx.view(OWNED).get(&cx.key());
-        match (map.label(MIRROR) == Some("true"), secret) {
+        match (map.label(MIRROR) == Some("true"), &secret) {
             (true, None) => create(map),
             (true, Some(secret)) if secret.is_deleting() => wait(),
             (true, Some(secret)) => match whose(secret, map) {

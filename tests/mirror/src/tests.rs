@@ -177,13 +177,13 @@ impl<const FAULT: u8> Rounds<FAULT> {
         let (maps, secrets) = (self.view(CONFIGMAPS), self.view(SECRETS));
         let views: Arc<[_]> = Arc::new([maps.clone(), secrets.clone(), secrets.clone()]);
         for map in maps.values().filter(|_| FAULT != IDLE) {
-            let version = |o: &Object| o.resource_version().to_owned();
-            let versions = (version(map), secrets.get(&map.key()).map(version));
+            let version = |o: Object| o.resource_version().to_owned();
+            let versions = (version(map.clone()), secrets.get(&map.key()).map(version));
             if self.seen.get(&map.key()) == Some(&versions) {
                 continue;
             }
             self.line.queued = 1;
-            let (outcome, wrote) = self.reconcile(map, &views);
+            let (outcome, wrote) = self.reconcile(&map, &views);
             match outcome {
                 Outcome::AwaitChange => self.line.results.success += 1,
                 Outcome::Terminal(_) => self.line.results.terminal += 1,

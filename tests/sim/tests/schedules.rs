@@ -112,8 +112,7 @@ async fn survey(
     if !at_work.lock().is_ok_and(|mut all| all.insert(name.clone())) {
         drop(client.send(maps().create(&map("overlap", name))).await?);
     }
-    let owned =
-        cx.view(SourceId(1)).map(|view| view.values().cloned().collect::<Vec<_>>()).unwrap_or_default();
+    let owned = cx.view(SourceId(1)).map(|view| view.values().collect::<Vec<_>>()).unwrap_or_default();
     let owned = owned.iter().filter(|o| o.is_owned_by(&tenant.metadata.uid));
     let text = |o| {
         ConfigMap::decode(steersman_core::object::Object::raw(o)).unwrap_or_default().data["text"].clone()

@@ -443,9 +443,9 @@ impl Watchful {
                 "{} does not see what it wrote",
                 run.key
             );
-            assert_eq!(run.views[0].get(&run.key), Some(&run.object));
+            assert_eq!(run.views[0].get(&run.key).as_ref(), Some(&run.object));
             for (view, children) in run.views[1..].iter().zip(&self.children) {
-                assert!(view.values().eq(children.values()), "it runs with the newest views");
+                assert!(view.values().eq(children.values().cloned()), "it runs with the newest views");
             }
         }
         self.seen_runs = runs.len();

@@ -37,7 +37,7 @@ fn nothing_runs_before_every_source_has_synced() {
     assert_eq!(b.list(1, &[]), "", "ready is said once");
     let run = &b.open[0];
     assert_eq!(run.views.len(), 3);
-    assert_eq!(run.views[0].get(&run.key), Some(&run.object));
+    assert_eq!(run.views[0].get(&run.key).as_ref(), Some(&run.object));
 }
 
 #[test]

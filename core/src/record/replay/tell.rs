@@ -180,7 +180,7 @@ fn again(view: &Snapshot<Object>, changes: &[Changed]) -> Result<Vec<Change<Obje
             Changed::Updated { object: json, relisted } => {
                 let new = object(json)?;
                 let key = new.key();
-                let old = latest.get(&key).or_else(|| view.get(&key)).unwrap_or(&new).clone();
+                let old = latest.get(&key).cloned().or_else(|| view.get(&key)).unwrap_or_else(|| new.clone());
                 Change::Updated { old, new, relisted: *relisted }
             }
             Changed::Deleted { object: json, final_unknown } => {

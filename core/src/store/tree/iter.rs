@@ -106,7 +106,7 @@ impl<'a, K, T> Iterator for Cursor<'a, K, T> {
 }
 
 /// All entries in the order of their keys.
-pub struct Iter<'a, T> {
+pub(in super::super) struct Iter<'a, T> {
     front: Cursor<'a, Key, T>,
     back: Cursor<'a, Key, T>,
     /// Entries between the two.

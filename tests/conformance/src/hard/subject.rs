@@ -279,7 +279,7 @@ impl Subject {
             there.values().all(|o| record.ran.get(&text(o, "uid")) == Some(&text(o, "resourceVersion")))
         });
         let view: BTreeMap<String, Value> =
-            self.record().view.iter().map(|(key, o)| (key.name().to_owned(), json_of(o))).collect();
+            self.record().view.iter().map(|(key, o)| (key.name().to_owned(), json_of(&o))).collect();
         same(self.name, "the view", &view, &there);
         let model: BTreeMap<String, Value> =
             self.record().model.iter().map(|(key, o)| (key.name().to_owned(), json_of(o))).collect();

@@ -107,7 +107,7 @@ pub(crate) fn controller_turn(objects: usize) -> Prepared {
     let mut controller = Controller::new(controller::Config::new("pods", WatchSpec::all(PODS)), 1);
     let (mut now, mut out) = (Time::from_secs(1), Outputs::new());
     controller.handle(now, controller::Input::Start, &mut out);
-    let added = |object: &Object| Change::Added { new: object.clone(), initial: true };
+    let added = |new| Change::Added { new, initial: true };
     let first = delta(&store, store.iter().map(|(_, object)| added(object)).collect());
     controller.handle(now, controller::Input::Delta { source: SourceId::PRIMARY, delta: first }, &mut out);
     // Every object is reconciled once.
