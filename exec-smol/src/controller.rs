@@ -121,8 +121,8 @@ impl ControllerLoop {
         }
     }
 
-    fn start(&self, run: Run<Object>, Ending { abandoned, interrupt }: Ending) {
-        let (id, clock, results) = (run.id, self.clock, self.sender.clone());
+    fn start(&self, mut run: Run<Object>, Ending { abandoned, interrupt }: Ending) {
+        let (id, meter, clock, results) = (run.id, run.meter(), self.clock, self.sender.clone());
         let controller = &*self.config.name;
         let span = tracing::info_span!(
             target: "steersman", "reconcile", controller, object = %run.key, reconcile_id = id.0
@@ -137,7 +137,9 @@ impl ControllerLoop {
             } else {
                 until_given_up(&interrupt, guarded(reconcile, run, context).instrument(span)).await
             };
-            let _ = results.send(Input::Done { id, outcome, started }).await;
+            for input in Input::ends_of(id, &meter, outcome, started) {
+                let _ = results.send(input).await;
+            }
         });
     }
 }

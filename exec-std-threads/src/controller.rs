@@ -93,8 +93,8 @@ struct Worker {
 impl Worker {
     fn run(self) {
         let mut next = None;
-        while let Some(Job { run, abandoned }) = next.or_else(|| self.desk.take()) {
-            let (id, started) = (run.id, self.clock.now());
+        while let Some(Job { mut run, abandoned }) = next.or_else(|| self.desk.take()) {
+            let (id, meter, started) = (run.id, run.meter(), self.clock.now());
             // After the end nothing begins, also not what was handed out just before it.
             let outcome = if abandoned.get() {
                 Outcome::given_up(false)
@@ -107,7 +107,7 @@ impl Worker {
                 );
                 span.in_scope(|| guarded(&self.reconcile, run, &context))
             };
-            next = self.desk.done(Input::Done { id, outcome, started });
+            next = self.desk.done(id, Input::ends_of(id, &meter, outcome, started));
         }
     }
 }

@@ -109,12 +109,10 @@ impl Desk {
     }
 
     /// For a worker: its run is done. The run that has waited longest, if there is one.
-    pub(crate) fn done(&self, done: Input<Object>) -> Option<Job> {
+    pub(crate) fn done(&self, id: ReconcileId, ends: impl Iterator<Item = Input<Object>>) -> Option<Job> {
         let mut state = self.state();
-        if let Input::Done { id, .. } = &done {
-            state.running.remove(id);
-        }
-        let said = self.tell(&mut state, Some(done));
+        state.running.remove(&id);
+        let said = self.tell(&mut state, ends);
         let next = state.jobs.pop_front();
         if next.is_none() {
             self.write(&mut state);
@@ -138,10 +136,14 @@ impl Desk {
     }
 
     /// Tells the machine what reconciles have written, and then this. What is to be logged is for [`leave`](Self::leave).
-    fn tell(&self, state: &mut State, input: Option<Input<Object>>) -> Vec<Output<Object>> {
+    fn tell(
+        &self,
+        state: &mut State,
+        inputs: impl IntoIterator<Item = Input<Object>>,
+    ) -> Vec<Output<Object>> {
         let (mut said, mut out) = (Vec::new(), Outputs::new());
         let writes = mem::take(&mut *lock(&self.writes));
-        for input in writes.into_iter().chain(input) {
+        for input in writes.into_iter().chain(inputs) {
             let Some(controller) = &mut state.controller else { break };
             controller.handle(self.clock.now(), input, &mut out);
             state.changed = true;

@@ -86,8 +86,8 @@ impl<C> Context<C> {
     /// What a source had seen when the run began: 0 is the primary one, the others follow in the order of `owns` and
     /// `watches`. `None` if there is no such source.
     #[must_use]
-    pub fn view(&self, source: SourceId) -> Option<&Snapshot<Object>> {
-        self.views.get(source.index())
+    pub fn view(&self, source: SourceId) -> Option<Snapshot<Object>> {
+        self.views.get(source.index()).map(|view| view.clone().metered_as(&self.object))
     }
 
     /// Whether the run has taken longer than its limit, or the program ends: whatever it still does is in vain.

@@ -8,7 +8,9 @@ use core::cmp::Ordering;
 
 use super::config::Config;
 use super::mapping::{concerned, normal, subject};
-use super::stats::{ControllerPhase, ControllerStatus, Histogram, LastError, OldestRun, Results, SourceView};
+use super::stats::{
+    ControllerPhase, ControllerStatus, Histogram, LastError, OldestRun, Results, RunReads, SourceView,
+};
 use super::types::{Input, Notice, Outcome, Output, ReconcileId, Run, SourceId};
 use super::unseen::{Shown, Unseen, Until, Version, Write};
 use crate::api::{Scope, Written, WrittenState};
@@ -84,6 +86,7 @@ struct Active<T> {
 #[derive(Debug, Default)]
 struct Stats {
     results: Results,
+    reads: RunReads,
     timeouts: u64,
     vanished: u64,
     not_shown: u64,
@@ -171,6 +174,7 @@ impl<T: Resource> Controller<T> {
                 since: run.handed_out,
             }),
             results: stats.results,
+            reads: stats.reads,
             timeouts: stats.timeouts,
             vanished: stats.vanished,
             on_hold: self.unseen.on_hold(),
@@ -474,7 +478,8 @@ impl<T: Resource> Machine for Controller<T> {
     fn handle(&mut self, now: Time, input: Input<T>, out: &mut Outputs<Output<T>>) {
         let now = self.clock.advance(now);
         if self.is_over() {
-            self.stats.stray += u64::from(matches!(input, Input::Done { .. } | Input::Wrote { .. }));
+            self.stats.stray +=
+                u64::from(matches!(input, Input::Done { .. } | Input::Wrote { .. } | Input::Read { .. }));
             return;
         }
         match input {
@@ -482,6 +487,8 @@ impl<T: Resource> Machine for Controller<T> {
             Input::Delta { source, delta } => self.delta(now, source, delta, out),
             Input::Trigger { key, priority } => self.queue.add(now, normal(key, self.scope), priority),
             Input::Wrote { id, write } => self.wrote(now, id, &write),
+            Input::Read { id, reads } if self.runs.contains_key(&id) => self.stats.reads.add(reads),
+            Input::Read { .. } => self.stats.stray += 1,
             Input::Done { id, outcome, started } => self.done(now, id, outcome, started, out),
             Input::Stop { grace } => self.stop(now, grace),
             Input::Deadline => {}

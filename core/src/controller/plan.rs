@@ -177,14 +177,13 @@ pub struct Planning<'a> {
     views: &'a [Snapshot<Object>],
     rounds: &'a [Vec<Answered>],
     attempt: u32,
-    empty: Snapshot<Object>,
 }
 
 impl<'a> Planning<'a> {
     /// The first call for `object`, without views; for unit tests.
     #[must_use]
     pub fn new(object: &'a Object) -> Self {
-        Self { object, views: &[], rounds: &[], attempt: 1, empty: Snapshot::default() }
+        Self { object, views: &[], rounds: &[], attempt: 1 }
     }
 
     /// The same with these views, by [`SourceId`].
@@ -215,8 +214,8 @@ impl<'a> Planning<'a> {
 
     /// The view of a source when the reconcile began; empty if there is no such source.
     #[must_use]
-    pub fn view(&self, source: SourceId) -> &Snapshot<Object> {
-        self.views.get(source.index()).unwrap_or(&self.empty)
+    pub fn view(&self, source: SourceId) -> Snapshot<Object> {
+        self.views.get(source.index()).cloned().unwrap_or_default().metered_as(self.object)
     }
 
     /// 1 for the first try, one more for each failure in a row.
@@ -334,7 +333,6 @@ impl<P: Plan + ?Sized> PlanRun<P> {
                 views: &self.run.views,
                 rounds: &self.rounds,
                 attempt: self.run.attempt,
-                empty: Snapshot::default(),
             };
             let step = match guarded(|| self.plan.plan(&cx)) {
                 Err(panic) => return PlanOutput::Finished(Outcome::Panicked(panic)),

@@ -7,7 +7,7 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{ReconcileId, SourceId, WatchSpec};
-use crate::object::Key;
+use crate::object::{Key, Reads};
 use crate::time::Time;
 
 /// Buckets for each doubling of the duration.
@@ -170,6 +170,30 @@ impl Results {
     }
 }
 
+/// What runs have read of their objects beyond metadata: what a reconcile pays for JSON, once a run and not once an event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RunReads {
+    /// Runs that read anything but metadata.
+    pub runs: u64,
+    /// Whole objects that they deserialised.
+    pub parses: u64,
+    /// Values that they looked up.
+    pub parts: u64,
+    /// Bytes of JSON of both together.
+    pub bytes: u64,
+}
+
+impl RunReads {
+    /// Adds those of one run.
+    pub(super) fn add(&mut self, reads: Reads) {
+        self.runs += 1;
+        self.parses += reads.parses as u64;
+        self.parts += reads.parts as u64;
+        self.bytes += reads.bytes as u64;
+    }
+}
+
 /// The last failure of a controller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -251,6 +275,8 @@ pub struct ControllerStatus {
     pub oldest_run: Option<OldestRun>,
     /// How runs ended (`controller_runtime_reconcile_total`).
     pub results: Results,
+    /// What they read of their objects.
+    pub reads: RunReads,
     /// Runs that took longer than they may.
     pub timeouts: u64,
     /// Keys that were due but gone from the primary view, so nothing ran.
@@ -278,5 +304,13 @@ impl ControllerStatus {
     #[must_use]
     pub const fn is_ready(&self) -> bool {
         matches!(self.phase, ControllerPhase::Running)
+    }
+
+    /// The share (0.0 to 1.0) of the runs so far that read nothing but metadata; `None` before the first has ended. Near 1, a
+    /// watch of metadata alone ([`Builder::metadata_only`](super::Builder)) would do.
+    #[must_use]
+    pub fn metadata_alone(&self) -> Option<f64> {
+        let runs = self.results.total();
+        (runs > 0).then(|| 1.0 - self.reads.runs.min(runs) as f64 / runs as f64)
     }
 }

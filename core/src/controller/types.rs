@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::plan::Failure;
 use crate::api::Written;
 use crate::guard;
-use crate::object::Key;
+use crate::object::{Key, Meter, Object, Reads, Resource};
 use crate::queue::Priority;
 use crate::store::{Delta, Snapshot};
 use crate::time::Time;
@@ -74,6 +74,14 @@ pub enum Input<T> {
         /// What.
         write: Written,
     },
+    /// What a run has read of its objects beyond their metadata ([`Run::meter`]), said once before its end, if that is
+    /// anything; for statistics. An id that does not run is ignored and counted.
+    Read {
+        /// Which run.
+        id: ReconcileId,
+        /// How much.
+        reads: Reads,
+    },
     /// A run is over. An id that does not run is ignored and counted.
     Done {
         /// Which run.
@@ -130,6 +138,30 @@ pub struct Run<T> {
     pub attempt: u32,
     /// The priority with which it stood in line.
     pub priority: Priority,
+}
+
+impl Run<Object> {
+    /// Counts from now on what is read of its object, and of what [`Context`](super::Context) and
+    /// [`Planning`](super::plan::Planning) show of its views. At its end [`Input::Read`] tells the controller.
+    pub fn meter(&mut self) -> Arc<Meter> {
+        let meter = Meter::new();
+        self.object = self.object.clone().metered(&meter);
+        meter
+    }
+}
+
+impl<T> Input<T> {
+    /// What the end of a run means: what it has read, if anything beyond metadata, and that it is done.
+    pub fn ends_of(
+        id: ReconcileId,
+        meter: &Meter,
+        outcome: Outcome,
+        started: Time,
+    ) -> impl Iterator<Item = Self> + use<T> {
+        let reads = meter.reads();
+        let read = (!reads.nothing()).then_some(Self::Read { id, reads });
+        read.into_iter().chain([Self::Done { id, outcome, started }])
+    }
 }
 
 /// Shows neither the object nor the views: they may hold secrets.

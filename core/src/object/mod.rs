@@ -6,6 +6,7 @@ mod key;
 mod meta;
 mod parts;
 mod raw;
+mod reads;
 mod scan;
 mod strings;
 pub mod version;
@@ -15,6 +16,7 @@ pub use error::ObjectError;
 pub use key::Key;
 pub use meta::{ObjectMeta, add_finalizer, controller_owner_reference, owner_reference, remove_finalizer};
 pub use raw::{Object, ObjectOptions};
+pub use reads::{Meter, Reads};
 pub use strings::{Annotations, Finalizers, Labels};
 
 pub(crate) use error::without_values;
@@ -23,6 +25,7 @@ pub(crate) use parts::{Parts, Salvage};
 pub(crate) use scan::{Scanner, SyntaxError, Token};
 
 use alloc::string::String;
+use alloc::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +40,12 @@ pub trait Resource: Clone {
     fn resource_version(&self) -> &str;
     /// Calls `each` for every owner reference.
     fn each_owner(&self, each: &mut dyn FnMut(&OwnerReference));
+    /// The same object, of which `meter` counts what is read, if it is of a kind that can be counted.
+    #[must_use]
+    fn metered(self, meter: &Arc<Meter>) -> Self {
+        let _ = meter;
+        self
+    }
 }
 
 /// One entry of `metadata.ownerReferences`.

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 
 use super::error::without_values;
 use super::parts::{FIELDS, Field, Parts, Place, Salvage};
+use super::reads::Meter;
 use super::scan::Scanner;
 use super::strings::{Annotations, Finalizers, Labels, owners};
 use super::{Dropped, Key, ObjectError, OwnerReference, Resource};
@@ -90,6 +91,8 @@ pub struct Object {
     /// The table is made of bytes of seven bits, so that all of it is text: one allocation, and neither unsafe code
     /// nor a second look for valid UTF-8 between it and a `&str`.
     text: Arc<str>,
+    /// Who counts what is read of it.
+    meter: Option<Arc<Meter>>,
 }
 
 /// Numbers of the table: start and end of each field, and the length of the JSON.
@@ -238,7 +241,7 @@ impl Object {
         number(length);
         table[at] = width as u8;
         text.push_str(core::str::from_utf8(&table[..=at]).unwrap_or_default());
-        Ok(Self { text: text.as_str().into() })
+        Ok(Self { text: text.as_str().into(), meter: None })
     }
 
     /// Number `n` of the table.
@@ -261,6 +264,12 @@ impl Object {
         (self.field(field), self.number(2 * field as usize) >= self.number(2 * FIELDS))
     }
 
+    /// Who counts what is read of it.
+    #[must_use]
+    pub const fn meter(&self) -> Option<&Arc<Meter>> {
+        self.meter.as_ref()
+    }
+
     /// The object's JSON, without what the options dropped.
     #[must_use]
     pub fn raw(&self) -> &[u8] {
@@ -270,6 +279,15 @@ impl Object {
     /// The object's JSON as text.
     #[must_use]
     pub fn json(&self) -> &str {
+        let json = self.all();
+        if let Some(meter) = &self.meter {
+            meter.whole(json.len());
+        }
+        json
+    }
+
+    /// Its JSON, which nobody counts.
+    fn all(&self) -> &str {
         &self.text[..self.number(2 * FIELDS)]
     }
 
@@ -410,7 +428,7 @@ impl Object {
     /// A `null` is there.
     #[must_use]
     pub fn raw_at(&self, path: &[&str]) -> Option<&str> {
-        let mut json = self.json();
+        let mut json = self.all();
         for name in path {
             let mut found = None;
             let mut scanner = Scanner::new(json);
@@ -425,6 +443,11 @@ impl Object {
             }
             let (start, end) = found?;
             json = &json[start..end];
+        }
+        match (&self.meter, path.first()) {
+            (None, _) | (_, Some(&("metadata" | "apiVersion" | "kind"))) => {}
+            (Some(meter), None) => meter.whole(json.len()),
+            (Some(meter), Some(_)) => meter.part(json.len()),
         }
         Some(json)
     }
@@ -478,6 +501,12 @@ impl Resource for Object {
 
     fn each_owner(&self, each: &mut dyn FnMut(&OwnerReference)) {
         owners(self.field(Field::Owners), &mut |owner| each(&owner));
+    }
+
+    /// The same object, of which `meter` counts what is read beyond the metadata.
+    fn metered(mut self, meter: &Arc<Meter>) -> Self {
+        self.meter = Some(Arc::clone(meter));
+        self
     }
 }
 

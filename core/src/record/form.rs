@@ -21,7 +21,7 @@ use crate::config::FileError;
 use crate::controller::{Config, Controller, Mapping, Outcome, ReconcileId, SourceId, WatchSpec};
 use crate::manager::{self, Manager};
 use crate::net::{ConnId, NetError};
-use crate::object::{Key, Object};
+use crate::object::{Key, Object, Reads};
 use crate::queue::{Aging, Priority, Rate};
 use crate::source::{Options, Source};
 use crate::time::Time;
@@ -382,6 +382,10 @@ pub enum ControllerTold {
         id: ReconcileId,
         write: Written,
     },
+    Read {
+        id: ReconcileId,
+        reads: Reads,
+    },
     Done {
         id: ReconcileId,
         outcome: Outcome,
@@ -457,6 +461,13 @@ impl fmt::Display for ControllerTold {
             }
             Self::Trigger { key, priority } => write!(f, "trigger {key}, priority {}", priority.0),
             Self::Wrote { id, write } => write!(f, "run {id} wrote {write}"),
+            Self::Read { id, reads } => {
+                write!(
+                    f,
+                    "run {id} read {} objects, {} values, {} bytes",
+                    reads.parses, reads.parts, reads.bytes
+                )
+            }
             Self::Done { id, outcome, .. } => write!(f, "run {id} done: {outcome:?}"),
             Self::Stop { grace } => write!(f, "stop, grace {grace:?}"),
             Self::Deadline => f.write_str("deadline"),

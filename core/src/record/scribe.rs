@@ -306,6 +306,7 @@ impl Scribe<Controller<Object>> for Objects {
             I::Delta { source, delta } => self.delta(*source, delta)?,
             I::Trigger { key, priority } => ControllerTold::Trigger { key: key.clone(), priority: *priority },
             I::Wrote { id, write } => ControllerTold::Wrote { id: *id, write: write.clone() },
+            I::Read { id, reads } => ControllerTold::Read { id: *id, reads: *reads },
             I::Done { id, outcome, started } => {
                 ControllerTold::Done { id: *id, outcome: told(outcome), started: *started }
             }

@@ -8,7 +8,7 @@ use core::fmt;
 
 use super::index::{self, Entries, IndexPanics, Indexes, OWNER_UID, UnknownIndex, label_name};
 use super::tree::{self, Tree, Way};
-use crate::object::{Key, Resource, version};
+use crate::object::{Key, Meter, Object, Resource, version};
 
 /// A consistent view of a store at one moment: cheap to clone, and to send to other threads if `T` is.
 ///
@@ -19,6 +19,8 @@ pub struct Snapshot<T> {
     entries: Arc<Vec<Entries>>,
     resource_version: Arc<str>,
     synced: bool,
+    /// Counts what is read of the objects that it hands out.
+    meter: Option<Arc<Meter>>,
 }
 
 impl<T> Clone for Snapshot<T> {
@@ -28,13 +30,15 @@ impl<T> Clone for Snapshot<T> {
             entries: Arc::clone(&self.entries),
             resource_version: Arc::clone(&self.resource_version),
             synced: self.synced,
+            meter: self.meter.clone(),
         }
     }
 }
 
 impl<T> Default for Snapshot<T> {
     fn default() -> Self {
-        Self { rows: Tree::default(), entries: Arc::default(), resource_version: "".into(), synced: false }
+        let rows = Tree::default();
+        Self { rows, entries: Arc::default(), resource_version: "".into(), synced: false, meter: None }
     }
 }
 
@@ -54,7 +58,7 @@ impl<T: Resource> Snapshot<T> {
     /// The object at `key`: a few binary searches.
     #[must_use]
     pub fn get(&self, key: &Key) -> Option<T> {
-        self.rows.get(key).cloned()
+        self.rows.get(key).map(|object| shown(object, self.meter.as_ref()))
     }
 
     /// Whether there is an object at `key`.
@@ -70,7 +74,7 @@ impl<T: Resource> Snapshot<T> {
 
     /// All objects with their keys, in the order of keys: cluster-scoped ones, then by namespace and name.
     pub fn iter(&self) -> Iter<'_, T> {
-        Iter(self.rows.iter())
+        Iter(self.rows.iter(), self.meter.as_ref())
     }
 
     /// All objects in the order of their keys.
@@ -83,7 +87,7 @@ impl<T: Resource> Snapshot<T> {
         self.rows
             .iter_from(move |key| key.namespace().unwrap_or("") < namespace)
             .take_while(move |(key, _)| key.namespace().unwrap_or("") == namespace)
-            .map(|(key, object)| (key, object.clone()))
+            .map(|(key, object)| (key, shown(object, self.meter.as_ref())))
     }
 
     /// The objects that `index` finds by `value`, in the order of their keys; none if there are none. Costs two binary
@@ -190,7 +194,14 @@ impl<T> Snapshot<T> {
                 super::Change::Deleted { old, .. } => drop(rows.remove(&old.key())),
             }
         }
-        Self { rows, entries: Arc::default(), resource_version: resource_version.into(), synced }
+        let resource_version = resource_version.into();
+        Self { rows, entries: Arc::default(), resource_version, synced, meter: None }
+    }
+
+    /// The same view, whose objects count with `meter` what is read of them, as `object` does.
+    pub(crate) fn metered_as(mut self, object: &Object) -> Self {
+        self.meter = object.meter().cloned();
+        self
     }
 
     /// The objects, and what the indexes have found.
@@ -222,12 +233,20 @@ impl<T> Snapshot<T> {
     }
 }
 
+/// An object as it is handed out.
+fn shown<T: Resource>(object: &T, meter: Option<&Arc<Meter>>) -> T {
+    match meter {
+        None => object.clone(),
+        Some(meter) => object.clone().metered(meter),
+    }
+}
+
 /// All objects of a view with their keys, in the order of keys.
-pub struct Iter<'a, T>(tree::Iter<'a, T>);
+pub struct Iter<'a, T>(tree::Iter<'a, T>, Option<&'a Arc<Meter>>);
 
 impl<T> Clone for Iter<'_, T> {
     fn clone(&self) -> Self {
-        Self(self.0.clone())
+        Self(self.0.clone(), self.1)
     }
 }
 
@@ -235,7 +254,7 @@ impl<'a, T: Resource> Iterator for Iter<'a, T> {
     type Item = (&'a Key, T);
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.0.next().map(|(key, object)| (key, object.clone()))
+        self.0.next().map(|(key, object)| (key, shown(object, self.1)))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -245,7 +264,7 @@ impl<'a, T: Resource> Iterator for Iter<'a, T> {
 
 impl<T: Resource> DoubleEndedIterator for Iter<'_, T> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.0.next_back().map(|(key, object)| (key, object.clone()))
+        self.0.next_back().map(|(key, object)| (key, shown(object, self.1)))
     }
 }
 

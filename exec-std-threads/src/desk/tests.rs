@@ -58,8 +58,9 @@ fn written(name: &str, version: &str) -> Written {
     }
 }
 
-fn done(job: &Job) -> Input<Object> {
-    Input::Done { id: job.run.id, outcome: Outcome::AwaitChange, started: Time::ZERO }
+fn finish(desk: &Desk, job: &Job) -> Option<Job> {
+    let done = Input::Done { id: job.run.id, outcome: Outcome::AwaitChange, started: Time::ZERO };
+    desk.done(job.run.id, [done].into_iter())
 }
 
 #[test]
@@ -70,7 +71,7 @@ fn the_status_is_looked_after_while_workers_are_busy() {
     assert!(desk.sleep().is_some_and(|limit| limit <= STATUS_EVERY));
     assert!(!desk.is_due());
     assert_eq!(desk.sleep(), None, "nothing has changed");
-    let b = desk.done(done(&a)).unwrap();
+    let b = finish(&desk, &a).unwrap();
     assert_eq!(b.run.key.name(), "b");
     // However long b takes: the thread of the controller is woken, and writes.
     let woken = inbox.try_recv().unwrap();
@@ -80,7 +81,7 @@ fn the_status_is_looked_after_while_workers_are_busy() {
     let status = lock(&board).status().controllers[0].clone();
     assert_eq!((status.results.success, status.queued), (1, 0), "{:?}", status.oldest_run);
     // The last one writes itself.
-    assert!(desk.done(done(&b)).is_none());
+    assert!(finish(&desk, &b).is_none());
     assert_eq!(lock(&board).status().controllers[0].results.success, 2);
 }
 
@@ -91,7 +92,7 @@ fn what_a_reconcile_wrote_is_heard_before_its_end() {
     let a = desk.take().unwrap();
     // As if the machine had been busy.
     lock(&desk.writes).push(Input::Wrote { id: a.run.id, write: written("a", "9") });
-    assert!(desk.done(done(&a)).is_none());
+    assert!(finish(&desk, &a).is_none());
     assert_eq!(lock(&board).status().controllers[0].on_hold, 1);
 }
 
@@ -107,7 +108,7 @@ fn a_panic_of_the_machine_ends_the_controller() {
         panic!("in the machine");
     });
     assert!(panics.join().is_err());
-    assert!(desk.done(done(&a)).is_none() && desk.take().is_none() && desk.is_closed());
+    assert!(finish(&desk, &a).is_none() && desk.take().is_none() && desk.is_closed());
     assert!(inbox.try_recv().is_ok(), "the thread of the controller is woken");
 }
 
@@ -117,7 +118,7 @@ fn after_the_end_nothing_begins() {
     desk.hear(Input::Delta { source: SourceId(0), delta: delta("ConfigMap", &["a", "b"]) });
     let a = desk.take().unwrap();
     desk.close();
-    assert!(a.abandoned.get() && desk.done(done(&a)).is_none() && desk.take().is_none());
+    assert!(a.abandoned.get() && finish(&desk, &a).is_none() && desk.take().is_none());
 }
 
 #[test]
@@ -127,7 +128,7 @@ fn what_waits_longest_is_taken_first() {
     let (desk, _inbox, _) = desk(config);
     desk.hear(Input::Delta { source: SourceId(0), delta: delta("ConfigMap", &["a", "b", "c", "d"]) });
     let a = desk.take().unwrap();
-    let next = desk.done(done(&a)).unwrap();
+    let next = finish(&desk, &a).unwrap();
     assert_eq!(next.run.key.name(), "b", "one worker only: b was handed out before");
 }
 

@@ -19,7 +19,7 @@ macro_rules! scenes {
 
 scenes! {
     sync: first_sync, add_change_delete, trigger, child_drift, nothing_runs_before_all_have_synced;
-    runs: a_change_during_a_run_is_one_more_run, never_one_key_twice_at_once, own_writes_are_seen, children_in_several_namespaces,
+    runs: a_change_during_a_run_is_one_more_run, never_one_key_twice_at_once, own_writes_are_seen, reads_are_counted, children_in_several_namespaces,
         the_concurrency_limit, requeue, error_backoff, a_panic_costs_one_key;
     ending: stop_waits_for_what_runs, grace_is_limited, kill_ends_at_once, a_kill_after_a_stop_ends_at_once,
         stop_while_the_network_is_silent, status_answers_while_reconciles_block;

@@ -13,7 +13,7 @@ use steersman_core::config::Config;
 use steersman_core::controller::plan::{Answered, Plan, PlanOutput, PlanRun};
 use steersman_core::controller::{self, Controller, Outcome, ReconcileId, SourceId};
 use steersman_core::machine::{Machine, Outputs};
-use steersman_core::object::Object;
+use steersman_core::object::{Meter, Object};
 use steersman_core::source::{self, Source};
 use steersman_core::store::Indexes;
 use steersman_core::time::Time;
@@ -36,6 +36,7 @@ pub struct BareLoop<P: Plan> {
 /// A plan that waits for answers.
 struct Reconciling<P> {
     run: PlanRun<P>,
+    meter: Arc<Meter>,
     started: Time,
     calls: Vec<Socketed<Call<Raw>>>,
     answers: Vec<Option<Answered>>,
@@ -119,16 +120,17 @@ impl<P: Plan> BareLoop<P> {
         }
         for output in out {
             match output {
-                controller::Output::Run(run) => {
-                    let (id, (run, next)) = (run.id, PlanRun::start(Arc::clone(&self.plan), run));
+                controller::Output::Run(mut run) => {
+                    let (id, meter) = (run.id, run.meter());
+                    let (run, next) = PlanRun::start(Arc::clone(&self.plan), run);
                     let reconciling =
-                        Reconciling { run, started: now, calls: Vec::new(), answers: Vec::new() };
+                        Reconciling { run, meter, started: now, calls: Vec::new(), answers: Vec::new() };
                     self.go_on(now, id, reconciling, next);
                 }
                 controller::Output::Abandon(id) => {
-                    if let Some(Reconciling { started, .. }) = self.runs.remove(&id) {
+                    if let Some(Reconciling { started, meter, .. }) = self.runs.remove(&id) {
                         let outcome = Outcome::given_up(true);
-                        self.inputs.push(controller::Input::Done { id, outcome, started });
+                        self.inputs.extend(controller::Input::ends_of(id, &meter, outcome, started));
                     }
                 }
                 _ => {}
@@ -165,8 +167,8 @@ impl<P: Plan> BareLoop<P> {
     fn go_on(&mut self, now: Time, id: ReconcileId, mut reconciling: Reconciling<P>, next: PlanOutput) {
         match next {
             PlanOutput::Finished(outcome) => {
-                let started = reconciling.started;
-                self.inputs.push(controller::Input::Done { id, outcome, started });
+                let Reconciling { started, meter, .. } = reconciling;
+                self.inputs.extend(controller::Input::ends_of(id, &meter, outcome, started));
             }
             PlanOutput::Send(requests) => {
                 let endpoint = Arc::new(Endpoint::new(&self.config));

@@ -231,13 +231,13 @@ impl Life {
         wake_at(base, self.who, self.born, PartId::Controller(number), &mut ctl.wake, deadline);
     }
 
-    fn start_run(&mut self, number: u32, run: Run<Object>, base: &mut Base) {
-        let id = (number, run.id);
+    fn start_run(&mut self, number: u32, mut run: Run<Object>, base: &mut Base) {
+        let (id, meter) = ((number, run.id), run.meter());
         let abandoned = Abandoned::default();
         let job = self.controllers[number as usize].form.start(id, run, abandoned.clone(), &self.desk);
         let started = local(base.now, self.born);
-        self.jobs
-            .insert(id, Working { job, abandoned, started, calls: BTreeMap::new(), asleep: BTreeSet::new() });
+        let (calls, asleep) = (BTreeMap::new(), BTreeSet::new());
+        self.jobs.insert(id, Working { job, meter, abandoned, started, calls, asleep });
         self.job(id, News::Begin);
     }
 
@@ -326,15 +326,15 @@ impl Life {
             };
             base.say(self.lane(), kind, format_args!("run {} ends: {outcome:?}", id.1));
         }
-        let Working { job, started, calls, .. } = working;
+        let Working { job, meter, started, calls, .. } = working;
         drop(job);
         // What it still asked for while it was dropped is in vain, as are its requests under way.
         self.desk.take_asks(&mut Vec::new());
         for call in calls.into_values() {
             self.abort(call, base, wounds);
         }
-        let input = controller::Input::Done { id: id.1, outcome, started };
-        self.todo.push_back(Work::Controller(id.0, input));
+        let ends = controller::Input::ends_of(id.1, &meter, outcome, started);
+        self.todo.extend(ends.map(|input| Work::Controller(id.0, input)));
     }
 
     fn give_up(&mut self, id: JobId) {

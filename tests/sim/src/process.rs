@@ -9,7 +9,7 @@ use steersman_core::client::{Call, CallOutput, Endpoint, Pool};
 use steersman_core::config::{Cluster, Config, Scheme};
 use steersman_core::controller::{self, Abandoned, Controller, Outcome, Run};
 use steersman_core::manager::{self, ControllerSpec, Manager, WatchId, WatchPlan};
-use steersman_core::object::{Key, Object};
+use steersman_core::object::{Key, Meter, Object};
 use steersman_core::queue::Priority;
 use steersman_core::record::{Calls, Recorded, Recorder};
 use steersman_core::rng::Rng;
@@ -136,6 +136,8 @@ pub(crate) struct Calling {
 
 pub(crate) struct Working {
     pub(crate) job: Box<dyn Job>,
+    /// What it reads of its objects.
+    pub(crate) meter: Arc<Meter>,
     pub(crate) abandoned: Abandoned,
     pub(crate) started: Time,
     /// Calls by token.

@@ -8,9 +8,11 @@ use core::time::Duration;
 
 use super::*;
 use crate::backoff::Policy;
-use crate::controller::stats::{ControllerPhase, Histogram};
+use crate::controller::stats::{ControllerPhase, Histogram, RunReads};
 use crate::machine::Reason;
+use crate::object::{Object, Reads};
 use crate::store::Change;
+use crate::store::Snapshot;
 
 const MS: Duration = Duration::from_millis(1);
 const SEC: Duration = Duration::from_secs(1);
@@ -357,6 +359,56 @@ fn inputs_that_name_nothing_are_counted() {
     assert_eq!(b.input(done(1)), "");
     assert_eq!(b.input(done(1)), "", "twice");
     assert_eq!(b.controller.status().stray, 3);
+}
+
+#[test]
+fn what_runs_read_is_counted_once_a_run() {
+    let mut b = Bench::ready(web(), &[obj("p/a", 1), obj("p/b", 2), obj("p/c", 3)]);
+    assert_eq!(b.controller.status().metadata_alone(), None);
+    let id = b.open[0].id;
+    let reads = Reads { parses: 2, parts: 1, bytes: 500 };
+    assert_eq!(b.input(Input::Read { id, reads }), "");
+    ["p/a", "p/b", "p/c"].iter().for_each(|key| drop(b.ok(key)));
+    // It is over.
+    assert_eq!(b.input(Input::Read { id, reads }), "");
+    let status = b.controller.status();
+    assert_eq!(status.reads, RunReads { runs: 1, parses: 2, parts: 1, bytes: 500 });
+    assert_eq!(
+        (status.stray, status.metadata_alone().map(|share| (share * 300.0).round())),
+        (1, Some(200.0))
+    );
+}
+
+#[test]
+fn the_end_of_a_run_tells_what_it_read() {
+    let object = |name: &str| {
+        Object::from_json(format!(r#"{{"metadata":{{"name":"{name}"}},"data":{{"k":"v"}}}}"#).as_bytes())
+    };
+    let run = |read: &dyn Fn(&Object, &Snapshot<Object>)| {
+        let (object, other) = (object("a").unwrap(), object("b").unwrap());
+        let mut run = Run {
+            id: ReconcileId(1),
+            key: object.key(),
+            object,
+            views: [[other].into_iter().collect()].into(),
+            since: Time::ZERO,
+            attempt: 1,
+            priority: Priority::NORMAL,
+        };
+        let meter = run.meter();
+        let context = Context::new((), &run, Abandoned::default());
+        read(context.object(), &context.view(SourceId(0)).unwrap());
+        let ends = Input::<Object>::ends_of(run.id, &meter, Outcome::AwaitChange, Time::ZERO);
+        ends.map(|input| format!("{input:?}")).collect::<Vec<_>>()
+    };
+    let done = "Done { id: ReconcileId(1), outcome: AwaitChange, started: 0.000000000s }";
+    assert_eq!(run(&|object, _| assert_eq!(object.name(), "a")), [done]);
+    let b = Key::cluster("b");
+    let reads = run(&|object, view| {
+        assert_eq!(object.get(&["data", "k"]).unwrap(), Some("v".to_string()));
+        assert!(view.get(&b).unwrap().value().is_ok());
+    });
+    assert_eq!(reads, ["Read { id: ReconcileId(1), reads: Reads { parses: 1, parts: 1, bytes: 45 } }", done]);
 }
 
 #[cfg(feature = "std")]

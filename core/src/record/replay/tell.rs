@@ -150,6 +150,7 @@ impl Replays for Controller<Object> {
             }
             ControllerTold::Trigger { key, priority } => I::Trigger { key: key.clone(), priority: *priority },
             ControllerTold::Wrote { id, write } => I::Wrote { id: *id, write: write.clone() },
+            ControllerTold::Read { id, reads } => I::Read { id: *id, reads: *reads },
             ControllerTold::Done { id, outcome, started } => {
                 I::Done { id: *id, outcome: outcome.clone(), started: *started }
             }

@@ -36,7 +36,7 @@ impl Cx {
         cx: &Context<C>,
         send: impl Fn(&C, Request<Raw>) -> Result<Raw, Error> + Send + Sync + 'static,
     ) -> Self {
-        let view = cx.view(SourceId::PRIMARY).cloned().unwrap_or_default();
+        let view = cx.view(SourceId::PRIMARY).unwrap_or_default();
         let client = cx.client().clone();
         let client = OwnClient(Arc::new(move |request| send(&client, request)));
         Self { key: cx.key().clone(), attempt: cx.attempt(), view, client }

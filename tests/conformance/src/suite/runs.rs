@@ -9,8 +9,9 @@ use steersman_core::api::kinds::{CONFIGMAPS, ConfigMap, NAMESPACES};
 use steersman_core::api::{Api, Patch, PatchParams};
 use steersman_core::backoff::Policy;
 use steersman_core::controller::{Action, Builder, WatchSpec};
+use steersman_core::object::Object;
 
-use super::executor::Executor;
+use super::executor::{Executor, Work};
 use super::stage::{Diary, Gate, Stage, maps};
 
 /// However often an object changes during its run, it runs exactly once more, and that run sees the last state.
@@ -287,5 +288,27 @@ pub fn a_panic_costs_one_key<E: Executor>() {
     assert_eq!((status.controllers[0].results.panicked, panics.load(Ordering::Relaxed)), (3, 3));
     stage.set("b", "1");
     diary.saw("b", "1");
+    running.stop();
+}
+
+/// What runs deserialise is counted, of their own object and of those in their views; metadata is free.
+pub fn reads_are_counted<E: Executor>() {
+    let stage = Stage::from_env();
+    ["own", "other", "names"].iter().for_each(|name| drop(stage.make(name, "v")));
+    let work: Work<Object> = Arc::new(|object, cx| {
+        let read = match object.name() {
+            "own" => object.value(),
+            "other" => cx.view.get(&cx.key).map_or_else(|| object.value(), |o| o.value()),
+            _ => return Ok(Action::await_change()),
+        };
+        read.map(|_| Action::await_change()).map_err(|e| e.to_string())
+    });
+    let running = stage.run::<E>(Builder::of(maps()), work);
+    let status = running.until("three runs are over", |s| s.controllers[0].results.success == 3);
+    let controller = &status.controllers[0];
+    assert_eq!((controller.reads.runs, controller.reads.parses, controller.reads.parts), (2, 2, 0));
+    assert!(
+        controller.reads.bytes > 100 && controller.metadata_alone().is_some_and(|s| (0.3..0.4).contains(&s))
+    );
     running.stop();
 }
