@@ -1,6 +1,7 @@
 //! The command line; small enough to need no library.
 
-use crate::peer::Peer;
+use crate::contestant::Resource;
+use crate::peer::{self, Peer};
 use crate::pods::Pods;
 use crate::server;
 
@@ -33,10 +34,19 @@ pub(crate) struct Args {
     pub no_build: bool,
     /// Where the figures of every run go.
     pub json: Option<String>,
-    /// Of `compare` alone: where its chart goes.
+    /// Of `compare` and `real`: where the chart goes.
     pub svg: Option<String>,
-    /// Of the server alone: where its kubeconfig goes.
+    /// Of the server: where its kubeconfig goes; of `real`: where the one of a cluster is.
     pub kubeconfig: Option<String>,
+    /// What is listed and watched, and where: all namespaces if that is empty.
+    pub resource: Resource,
+    pub namespace: String,
+    /// Events that were before.
+    pub before: u64,
+    /// Of `real` alone: what is asked for, all if there is none.
+    pub resources: Vec<Resource>,
+    /// The server speaks protobuf, too.
+    pub protobuf: bool,
 }
 
 /// The text of `help`.
@@ -48,36 +58,53 @@ Usage: steersman-bench COMMAND [OPTIONS]
   list     from the start of a process to its first full state of all pods
   watch    the events of a watch, reconciled, after that
   compare  contests of all kinds, all executors, all peers and the limit, with the ratios to the best of the peers
+  real     with a real kube-apiserver: the first state of 10000 ConfigMaps and of 10000 Pods, then 500 changes a second
   server   the server alone, until standard input ends; each line of it lets one watch begin with its events
   help     this
 
-  --objects N        how many pods [list: 100000, watch: 10000 or fewer]
+  --objects N        how many pods [list: 100000, else 10000 or fewer]
   --size BYTES       the JSON of one pod as an item of a list, managedFields included [5000]
   --page-size N      pods a page; 0 for one response [500]
   --streaming        streaming lists (sendInitialEvents) instead
   --gzip             the server compresses lists for those who ask for it
   --metadata         ask for the metadata of pods alone
-  --events N         events of the watch [100000]
-  --rate N           events a second; 0 for as fast as they are taken [0]
+  --events N         events of the watch [100000; real: 10000]
+  --rate N           events a second; 0 for as fast as they are taken [0; real: 500]
   --executor NAME    threads, smol or none; may be given several times [both]
   --peer NAME        kube-rs (as it comes); kube-rs-lean, -current, -mimalloc, -dynamic (managedFields dropped; and on one
                      thread, with another allocator, with dynamic objects); client-go; controller-runtime; or none; may be
-                     given several times [compare: all, else none]
+                     given several times [compare, real: all, else none]
   --limit            also the least that the work can cost: TLS, the ends of frames, one pass for metadata, one copy
                      [compare: always]
   --contest NAME     of `compare`: list, streaming, metadata, watch, latency or idle; may be given several times [all]
   --no-build         peers as they were built; those that were not are left out
-  --runs N           how often each contestant runs, in turns [5]
+  --runs N           how often each contestant runs, in turns [5; real: 3]
   --seed N           of the pods [1]
   --json FILE        the figures of every run
-  --svg FILE         of `compare`: a chart
-  --kubeconfig FILE  of `server`: where its kubeconfig goes
+  --svg FILE         of `compare` and `real`: a chart
+  --resource NAME    of `real`: configmaps or pods; may be given several times [both]
+  --kubeconfig FILE  of `server`: where its kubeconfig goes; of `real`: a cluster instead of a server that is started
 ";
 
 impl Args {
     /// Reads the options after the command.
-    pub(crate) fn parse(watch: bool, mut words: impl Iterator<Item = String>) -> Result<Self, String> {
-        let mut args = Self {
+    pub(crate) fn parse(watch: bool, words: impl Iterator<Item = String>) -> Result<Self, String> {
+        Self::of(watch).read(words)
+    }
+
+    /// Reads the options of `real`.
+    pub(crate) fn real(words: impl Iterator<Item = String>) -> Result<Self, String> {
+        let few = Self { events: 10_000, rate: 500, runs: 3, protobuf: true, ..Self::of(true) };
+        let mut args = few.read(words)?;
+        args.peers.get_or_insert_with(|| peer::ALL.to_vec());
+        if args.resources.is_empty() {
+            args.resources = Resource::ALL.to_vec();
+        }
+        Ok(args)
+    }
+
+    fn of(watch: bool) -> Self {
+        Self {
             watch,
             objects: if watch { 10_000 } else { 100_000 },
             size: 5_000,
@@ -97,7 +124,16 @@ impl Args {
             json: None,
             svg: None,
             kubeconfig: None,
-        };
+            resource: Resource::Pods,
+            namespace: String::new(),
+            before: 0,
+            resources: Vec::new(),
+            protobuf: false,
+        }
+    }
+
+    fn read(mut self, mut words: impl Iterator<Item = String>) -> Result<Self, String> {
+        let args = &mut self;
         while let Some(name) = words.next() {
             let mut value = || words.next().ok_or_else(|| format!("{name} has no value"));
             fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, String> {
@@ -130,6 +166,7 @@ impl Args {
                 "--json" => args.json = Some(value()?),
                 "--svg" => args.svg = Some(value()?),
                 "--kubeconfig" => args.kubeconfig = Some(value()?),
+                "--resource" => args.resources.push(Resource::of(&value()?)?),
                 _ => return Err(format!("no option is called {name:?}; see `help`")),
             }
         }
@@ -137,10 +174,10 @@ impl Args {
             args.executors = vec!["threads".to_owned(), "smol".to_owned()];
         }
         args.executors.retain(|e| e != "none");
-        if args.objects == 0 || args.runs == 0 || (watch && args.events == 0) {
+        if args.objects == 0 || args.runs == 0 || (args.watch && args.events == 0) {
             return Err("without objects, events and runs there is nothing to measure".to_owned());
         }
-        Ok(args)
+        Ok(self)
     }
 
     /// The server's part of it.
@@ -177,21 +214,30 @@ impl Args {
     pub(crate) fn job_words(&self, variant: &str, kubeconfig: &str) -> Vec<String> {
         let (objects, events) = (self.objects.to_string(), self.events.to_string());
         let (page_size, streaming) = (self.page_size.to_string(), self.streaming.to_string());
-        let metadata = self.metadata.to_string();
+        let (metadata, protobuf) = (self.metadata.to_string(), self.protobuf.to_string());
+        let before = self.before.to_string();
         [
             if self.watch { "watch" } else { "list" },
             "--kubeconfig",
             kubeconfig,
+            "--resource",
+            self.resource.name(),
+            "--namespace",
+            &self.namespace,
             "--objects",
             &objects,
             "--events",
             &events,
+            "--before",
+            &before,
             "--page-size",
             &page_size,
             "--streaming",
             &streaming,
             "--metadata",
             &metadata,
+            "--protobuf",
+            &protobuf,
             "--variant",
             variant,
         ]
@@ -230,6 +276,7 @@ mod tests {
             ("--seed", "--seed"),
             ("--fast", "\"--fast\""),
             ("--runs 0", "nothing to measure"),
+            ("--resource secrets", "\"secrets\""),
         ] {
             let error = parse(false, line).unwrap_err();
             assert!(error.contains(named), "{error}");

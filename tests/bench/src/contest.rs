@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{self, Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::args::Args;
+use crate::contestant::nanos_since_1970;
 use crate::{peer, program, table};
 
 /// A process that has said nothing for so long hangs.
@@ -87,7 +88,11 @@ pub(crate) fn hold(args: &Args) -> Result<Vec<Contestant>, String> {
     Ok(contestants)
 }
 
-fn contestants(args: &Args) -> Result<Vec<Contestant>, String> {
+/// Those who take part, with their programs.
+///
+/// # Errors
+/// If one cannot be built.
+pub(crate) fn contestants(args: &Args) -> Result<Vec<Contestant>, String> {
     let me = env::current_exe().map_err(|e| e.to_string())?;
     // The program stands in `target/PROFILE`.
     let target = me.ancestors().nth(2).unwrap_or_else(|| Path::new("."));
@@ -111,12 +116,6 @@ fn contestants(args: &Args) -> Result<Vec<Contestant>, String> {
     Ok(all)
 }
 
-/// By the clock that all processes of a machine share.
-pub(crate) fn nanos_since_1970() -> u64 {
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
-}
-
 /// A folder that goes away.
 struct Folder(PathBuf);
 
@@ -135,15 +134,15 @@ impl Drop for Folder {
 }
 
 /// A child and the lines that it prints.
-struct Process {
-    name: String,
+pub(crate) struct Process {
+    pub name: String,
     child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
 }
 
 impl Process {
-    fn start(name: &str, mut command: Command) -> Result<Self, String> {
+    pub(crate) fn start(name: &str, mut command: Command) -> Result<Self, String> {
         let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = started.map_err(|e| format!("{name} does not start: {e}"))?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
@@ -156,7 +155,14 @@ impl Process {
         Ok(Self { name: name.to_owned(), child, input, lines })
     }
 
-    fn line(&self) -> Result<String, String> {
+    /// Lets it end by itself: closes its input and waits.
+    pub(crate) fn end(mut self) {
+        drop(self.input.take());
+        let _ = self.child.wait();
+    }
+
+    /// Its next line.
+    pub(crate) fn line(&self) -> Result<String, String> {
         let failed = |e| format!("{} does not say what it should: {e}", self.name);
         self.lines.recv_timeout(SILENCE).map_err(failed)
     }

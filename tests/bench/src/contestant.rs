@@ -22,6 +22,31 @@ pub(crate) const SENT: &str = "bench/sent";
 /// How long a contestant is left alone before its memory is read, so that what it frees late counts as freed.
 const SETTLE: Duration = Duration::from_secs(1);
 
+/// What is listed and watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resource {
+    Pods,
+    ConfigMaps,
+}
+
+impl Resource {
+    pub(crate) const ALL: [Self; 2] = [Self::ConfigMaps, Self::Pods];
+
+    /// As in a URL.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Pods => "pods",
+            Self::ConfigMaps => "configmaps",
+        }
+    }
+
+    /// The one of this name.
+    pub(crate) fn of(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|r| r.name() == name);
+        found.ok_or_else(|| format!("{name:?} is not pods or configmaps"))
+    }
+}
+
 /// What is to be done.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
@@ -29,10 +54,16 @@ pub(crate) struct Job {
     pub watch: bool,
     /// Where the server is.
     pub kubeconfig: String,
-    /// How many pods there are.
+    pub resource: Resource,
+    /// Those of this namespace; empty for all.
+    pub namespace: String,
+    /// How many objects there are.
     pub objects: u64,
     /// How many events come after the first state.
     pub events: u64,
+    /// The number of the last event that belongs to the first state: a server that keeps what is changed has it from those who
+    /// were there before.
+    pub before: u64,
     /// Pods a page; `None` for one response.
     pub page_size: Option<u32>,
     /// A streaming list instead.
@@ -62,8 +93,11 @@ impl Job {
         Ok(Self {
             watch,
             kubeconfig: text("--kubeconfig")?,
+            resource: Resource::of(&text("--resource")?)?,
+            namespace: text("--namespace")?,
             objects: number("--objects")?,
             events: number("--events")?,
+            before: number("--before")?,
             page_size: u32::try_from(number("--page-size")?).ok().filter(|n| *n > 0),
             streaming: flag("--streaming")?,
             metadata: flag("--metadata")?,
@@ -72,23 +106,33 @@ impl Job {
     }
 }
 
+/// By the clock that all processes of a machine share.
+pub(crate) fn nanos_since_1970() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// Measures the way from the start.
-pub(crate) struct Meter(Instant);
+pub(crate) struct Meter {
+    began: Instant,
+    /// The same by the clock of the machine, in nanoseconds since 1970.
+    main: u64,
+}
 
 impl Meter {
     /// Now begins what is measured.
     pub(crate) fn start() -> Self {
-        Self(Instant::now())
+        Self { began: Instant::now(), main: nanos_since_1970() }
     }
 
     /// The first state is there: times in seconds, memory in bytes.
     pub(crate) fn first_state(&self) {
-        let (time, cpu) = (self.0.elapsed().as_secs_f64(), cpu().as_secs_f64());
+        let (time, cpu) = (self.began.elapsed().as_secs_f64(), cpu().as_secs_f64());
         thread::park_timeout(SETTLE);
         let held = held();
         println!(
-            r#"{{"sync":{time:.4},"cpu":{cpu:.2},"resident":{},"peak":{},"threads":{}}}"#,
-            held.resident, held.peak, held.threads
+            r#"{{"main":{},"sync":{time:.4},"cpu":{cpu:.2},"resident":{},"peak":{},"threads":{}}}"#,
+            self.main, held.resident, held.peak, held.threads
         );
     }
 }
@@ -96,7 +140,8 @@ impl Meter {
 /// Counts reconciles and how late they are.
 pub(crate) struct Reconciles {
     objects: u64,
-    events: u64,
+    before: u64,
+    last: u64,
     first: AtomicU64,
     /// How late each one was, in nanoseconds.
     late: Mutex<Vec<u64>>,
@@ -106,7 +151,7 @@ pub(crate) struct Reconciles {
 /// A point in a contest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reached {
-    /// Every pod was reconciled once.
+    /// Every object was reconciled once.
     First,
     /// The last event was reconciled.
     Last,
@@ -116,23 +161,30 @@ impl Reconciles {
     pub(crate) fn new(job: &Job) -> (Self, Receiver<Reached>) {
         let (reached, receiver) = mpsc::channel();
         let late = Mutex::new(Vec::with_capacity(usize::try_from(job.events).unwrap_or(0)));
-        (Self { objects: job.objects, events: job.events, first: AtomicU64::new(0), late, reached }, receiver)
+        let this = Self {
+            objects: job.objects,
+            before: job.before,
+            last: job.before + job.events,
+            first: AtomicU64::new(0),
+            late,
+            reached,
+        };
+        (this, receiver)
     }
 
-    /// A reconcile of a pod with these annotations begins.
+    /// A reconcile of an object with these annotations begins.
     pub(crate) fn begin(&self, event: Option<&str>, sent: Option<&str>) {
         let number = |text: Option<&str>| text.and_then(|t| t.parse::<u64>().ok()).unwrap_or(0);
         let event = number(event);
-        if event == 0 {
+        if event <= self.before {
             if self.first.fetch_add(1, Ordering::Relaxed) + 1 == self.objects {
                 let _ = self.reached.send(Reached::First);
             }
             return;
         }
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+        let now = nanos_since_1970();
         self.late.lock().unwrap_or_else(PoisonError::into_inner).push(now.saturating_sub(number(sent)));
-        if event == self.events {
+        if event == self.last {
             let _ = self.reached.send(Reached::Last);
         }
     }
@@ -141,7 +193,7 @@ impl Reconciles {
     /// bytes.
     pub(crate) fn finish(&self, reached: &Receiver<Reached>, meter: &Meter) {
         let _ = reached.recv();
-        let (first, first_cpu) = (meter.0.elapsed().as_secs_f64(), cpu().as_secs_f64());
+        let (first, first_cpu) = (meter.began.elapsed().as_secs_f64(), cpu().as_secs_f64());
         thread::park_timeout(SETTLE);
         let before = cpu();
         println!("ready");
@@ -157,9 +209,10 @@ impl Reconciles {
         let seconds = |nanos: u64| nanos as f64 / 1e9;
         println!(
             concat!(
-                r#"{{"first":{:.4},"first_cpu":{:.2},"time":{:.4},"cpu":{:.2},"reconciles":{},"p50":{:.7},"p99":{:.7},"#,
+                r#"{{"main":{},"first":{:.4},"first_cpu":{:.2},"time":{:.4},"cpu":{:.2},"reconciles":{},"p50":{:.7},"p99":{:.7},"#,
                 r#""max":{:.7},"resident":{},"peak":{},"threads":{}}}"#
             ),
+            meter.main,
             first,
             first_cpu,
             time,

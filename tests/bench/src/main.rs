@@ -18,6 +18,7 @@ mod measure;
 mod peer;
 mod pods;
 mod program;
+mod real;
 mod server;
 mod table;
 
@@ -44,6 +45,7 @@ fn run() -> Result<(), String> {
     match words.next().as_deref() {
         Some("list") => contest::run(&Args::parse(false, words)?),
         Some("watch") => contest::run(&Args::parse(true, words)?),
+        Some("real") => real::run(&Args::real(words)?),
         Some("compare") => compare::run(&words.collect::<Vec<_>>()),
         // The other two processes.
         Some("limit") => limit::run(&Job::from_args(words)?),
@@ -56,8 +58,8 @@ fn run() -> Result<(), String> {
             print!("{HELP}");
             Ok(())
         }
-        Some(other) => {
-            Err(format!("no command is called {other:?}; there are: list, watch, compare, server, help"))
-        }
+        Some(other) => Err(format!(
+            "no command is called {other:?}; there are: list, watch, compare, real, server, help"
+        )),
     }
 }

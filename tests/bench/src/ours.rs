@@ -1,4 +1,4 @@
-//! What both contestants of steersman share: a controller of pods, with the words that its users have.
+//! What both contestants of steersman share: a controller, with the words that its users have.
 
 use std::env;
 use std::process::ExitCode;
@@ -6,16 +6,15 @@ use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::Duration;
 
-use steersman_core::api::{ResourceType, Scope};
+use steersman_core::api::ResourceType;
+use steersman_core::api::kinds::{CONFIGMAPS, PODS};
 use steersman_core::config;
 use steersman_core::controller::{Builder, WatchSpec};
 use steersman_core::manager::status::ManagerStatus;
 use steersman_core::object::Object;
 use steersman_core::source;
 
-use crate::contestant::{EVENT, Job, Meter, Reached, Reconciles, SENT};
-
-const PODS: ResourceType = ResourceType::new("", "v1", "pods", "Pod", Scope::Namespaced);
+use crate::contestant::{EVENT, Job, Meter, Reached, Reconciles, Resource, SENT};
 
 /// Does the job of the command line by `contestant`, which is a program by itself, of this name.
 pub(crate) fn main(name: &str, contestant: impl FnOnce(&Job, &Meter) -> Result<(), String>) -> ExitCode {
@@ -45,9 +44,16 @@ pub(crate) fn sources(job: &Job) -> source::Options {
 
 /// Without events nothing is reconciled, so that it is the way to the first state alone that is measured.
 pub(crate) fn controller(job: &Job) -> Builder<Object> {
-    let mut pods = WatchSpec::all(PODS);
-    pods.metadata_only = job.metadata;
-    let controller = Builder::of(pods);
+    let resource: ResourceType = match job.resource {
+        Resource::Pods => PODS,
+        Resource::ConfigMaps => CONFIGMAPS,
+    };
+    let mut watch = WatchSpec::all(resource);
+    if !job.namespace.is_empty() {
+        watch = watch.within(&job.namespace);
+    }
+    watch.metadata_only = job.metadata;
+    let controller = Builder::of(watch);
     if job.watch { controller } else { controller.filter(|_| false) }
 }
 
@@ -55,8 +61,8 @@ pub(crate) fn kubeconfig(job: &Job) -> config::Options {
     config::Options { path: Some(job.kubeconfig.clone()), ..config::Options::default() }
 }
 
-pub(crate) fn begin(reconciles: &Reconciles, pod: &Object) {
-    reconciles.begin(pod.annotation(EVENT).as_deref(), pod.annotation(SENT).as_deref());
+pub(crate) fn begin(reconciles: &Reconciles, object: &Object) {
+    reconciles.begin(object.annotation(EVENT).as_deref(), object.annotation(SENT).as_deref());
 }
 
 pub(crate) fn wait(

@@ -41,7 +41,8 @@ pub(crate) const ALL: [Peer; 7] = [
 enum Program {
     KubeRs,
     KubeRsMimalloc,
-    Go,
+    ClientGo,
+    ControllerRuntime,
 }
 
 /// Where peers are built, below where the harness is.
@@ -73,13 +74,14 @@ impl Peer {
     /// How many packages or modules of others are in its program, if its language can tell.
     pub(crate) fn packages(self) -> Option<usize> {
         let source = self.program().source();
-        if self.program() == Program::Go {
+        if let Some(package) = self.program().go() {
             let mut go = Command::new("go");
             go.current_dir(&source).args([
                 "list",
                 "-deps",
                 "-f",
                 "{{with .Module}}{{if not .Main}}{{.Path}}{{end}}{{end}}",
+                package,
             ]);
             return program::different_lines(&mut go, |_| true);
         }
@@ -93,7 +95,8 @@ impl Peer {
         match self {
             Self::KubeRs | Self::KubeRsLean | Self::KubeRsCurrent | Self::KubeRsDynamic => Program::KubeRs,
             Self::KubeRsMimalloc => Program::KubeRsMimalloc,
-            Self::ClientGo | Self::ControllerRuntime => Program::Go,
+            Self::ClientGo => Program::ClientGo,
+            Self::ControllerRuntime => Program::ControllerRuntime,
         }
     }
 
@@ -130,17 +133,27 @@ impl Program {
         match self {
             Self::KubeRs => "kube-rs-contestant",
             Self::KubeRsMimalloc => "kube-rs-mimalloc-contestant",
-            Self::Go => "client-go-contestant",
+            Self::ClientGo => "client-go-contestant",
+            Self::ControllerRuntime => "controller-runtime-contestant",
+        }
+    }
+
+    /// Its package, if it is in Go.
+    const fn go(self) -> Option<&'static str> {
+        match self {
+            Self::KubeRs | Self::KubeRsMimalloc => None,
+            Self::ClientGo => Some("./cmd/client-go"),
+            Self::ControllerRuntime => Some("./cmd/controller-runtime"),
         }
     }
 
     fn path(self, target: &Path) -> PathBuf {
         let folder = target.join(FOLDER);
-        if self == Self::Go { folder.join(self.name()) } else { folder.join("release").join(self.name()) }
+        if self.go().is_some() { folder.join(self.name()) } else { folder.join("release").join(self.name()) }
     }
 
     fn source(self) -> PathBuf {
-        let folder = if self == Self::Go { "peers/client-go" } else { "peers/kube-rs" };
+        let folder = if self.go().is_some() { "peers/go" } else { "peers/kube-rs" };
         Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)
     }
 
@@ -148,9 +161,9 @@ impl Program {
     fn build(self, target: &Path) -> Result<(), String> {
         let source = self.source();
         let mut command;
-        if self == Self::Go {
+        if let Some(package) = self.go() {
             command = Command::new("go");
-            command.current_dir(&source).args(["build", "-o"]).arg(self.path(target)).arg(".");
+            command.current_dir(&source).args(["build", "-o"]).arg(self.path(target)).arg(package);
         } else {
             command = program::cargo();
             command.args(["build", "--release", "--locked", "--bin", self.name(), "--manifest-path"]);
@@ -159,8 +172,8 @@ impl Program {
         match command.status() {
             Ok(built) if built.success() => Ok(()),
             Ok(built) => Err(format!("{} cannot be built: {built}", source.display())),
-            Err(e) if self == Self::Go && e.kind() == ErrorKind::NotFound => {
-                eprintln!("go is not installed: client-go and controller-runtime are left out");
+            Err(e) if self.go().is_some() && e.kind() == ErrorKind::NotFound => {
+                eprintln!("go is not installed: {} is left out", self.name());
                 Ok(())
             }
             Err(e) => Err(format!("{:?} does not start: {e}", command.get_program())),

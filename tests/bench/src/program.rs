@@ -14,14 +14,22 @@ use crate::peer::Peer;
 /// # Errors
 /// If they cannot be built, or were not and must not be.
 pub(crate) fn ours(args: &Args, me: &Path) -> Result<Vec<PathBuf>, String> {
-    let path = |name: &String| me.with_file_name(format!("{name}-contestant"));
-    let programs: Vec<_> = args.executors.iter().map(path).collect();
+    let names: Vec<_> = args.executors.iter().map(|name| format!("{name}-contestant")).collect();
+    built(args, me, "steersman-bench", &names)
+}
+
+/// Programs of a package of this workspace, built as the harness `me` was and beside it.
+///
+/// # Errors
+/// If they cannot be built, or were not and must not be.
+pub(crate) fn built(args: &Args, me: &Path, package: &str, names: &[String]) -> Result<Vec<PathBuf>, String> {
+    let programs: Vec<_> = names.iter().map(|name| me.with_file_name(name)).collect();
     if !args.no_build && !programs.is_empty() {
         let mut cargo = cargo();
-        cargo.args(["build", "--locked", "-p", "steersman-bench", "--manifest-path"]);
+        cargo.args(["build", "--locked", "-p", package, "--manifest-path"]);
         cargo.arg(folder().join("Cargo.toml"));
-        for name in &args.executors {
-            cargo.args(["--bin", &format!("{name}-contestant")]);
+        for name in names {
+            cargo.args(["--bin", name]);
         }
         if me.parent().is_some_and(|p| p.ends_with("release")) {
             cargo.arg("--release");
@@ -29,7 +37,7 @@ pub(crate) fn ours(args: &Args, me: &Path) -> Result<Vec<PathBuf>, String> {
         cargo.arg("--target-dir").args(me.ancestors().nth(2));
         let built = cargo.status().map_err(|e| format!("cargo does not start: {e}"))?;
         if !built.success() {
-            return Err(format!("the contestants of steersman cannot be built: {built}"));
+            return Err(format!("{} cannot be built: {built}", names.join(" and ")));
         }
     }
     match programs.iter().find(|p| !p.is_file()) {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
+use steersman_apiserver::front::{Options, Server};
 
 /// The figures of every run.
 fn contest(name: &str, words: &[&str]) -> Value {
@@ -130,6 +131,27 @@ fn latencies_are_compared() {
 #[test]
 fn idle_processes_are_compared() {
     compare("idle", 5);
+}
+
+/// Against the embedded API server, which is there everywhere.
+#[test]
+fn a_cluster_is_filled_changed_and_tidied_up() {
+    let server = Server::start(Options::default()).unwrap();
+    let kubeconfig = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("real.kubeconfig");
+    fs::write(&kubeconfig, server.kubeconfig()).unwrap();
+    let words = ["real", "--objects", "40", "--events", "100", "--rate", "1000", "--peer", "kube-rs-lean"];
+    let more = ["--peer", "controller-runtime", "--kubeconfig", kubeconfig.to_str().unwrap()];
+    let figures = contest("real", &[&words[..], &more].concat());
+    for resource in ["configmaps", "pods"] {
+        assert!((3_000..7_000).contains(&figures[resource]["bytes"].as_u64().unwrap()), "{figures}");
+        for (contestant, runs) in figures[resource]["contestants"].as_object().unwrap() {
+            let run = &runs[0];
+            assert!((40..=100).contains(&run["reconciles"].as_u64().unwrap()), "{contestant}: {run}");
+            for figure in ["sync", "listed_resident", "p50", "rate", "answered_p99"] {
+                assert!(run[figure].as_f64().unwrap() > 0.0, "{contestant}: {figure}: {run}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -23,7 +23,7 @@ use steersman_core::wire::http::{
     HttpEvent, HttpLimits, Method, RequestHead, ResponseContext, ResponseDecoder, write_request,
 };
 
-use crate::contestant::{Job, Meter, Reconciles};
+use crate::contestant::{Job, Meter, Reconciles, Resource};
 use cut::Cutter;
 use fields::Fields;
 
@@ -35,6 +35,9 @@ pub(crate) fn run(job: &Job) -> Result<(), String> {
     let meter = Meter::start();
     if job.variant != "limit" {
         return Err(format!("this is not {}", job.variant));
+    }
+    if job.resource != Resource::Pods || !job.namespace.is_empty() {
+        return Err("the server of this has pods alone, and all of them".to_owned());
     }
     let mut limit =
         Limit { job: job.clone(), server: Server::connect(&job.kubeconfig)?, kept: Kept::new(job) };

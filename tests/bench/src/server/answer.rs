@@ -12,7 +12,7 @@ use steersman_core::wire::http::{
 };
 
 use super::{Server, Tls, lock, parameter};
-use crate::contest::nanos_since_1970;
+use crate::contestant::nanos_since_1970;
 use crate::pods::{Form, State};
 
 /// Bytes of a chunk of a list, and of what is given to TLS at once.

@@ -1,7 +1,7 @@
 //! kube-rs as a contestant: what its users would write for the same work, plainly and tuned.
 //!
-//! Variants, by the parts of their names: `kube-rs` alone is typed pods as they come; every other drops `managedFields` before a
-//! pod is stored, as an expert would (`lean`); `current` runs on one thread, `dynamic` has `DynamicObject`s, and `mimalloc` is
+//! Variants, by the parts of their names: `kube-rs` alone is typed objects as they come; every other drops `managedFields` before an
+//! object is stored, as an expert would (`lean`); `current` runs on one thread, `dynamic` has `DynamicObject`s, and `mimalloc` is
 //! the program of this name, which has another allocator.
 
 #[path = "../../../src/contestant.rs"]
@@ -16,7 +16,8 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use futures::{Stream, StreamExt as _, future::ready};
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use kube::runtime::controller::{Action, Controller};
@@ -46,26 +47,50 @@ pub fn run() -> Result<(), Failed> {
         let kubeconfig = Kubeconfig::read_from(&job.kubeconfig)?;
         let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
         let client = Client::try_from(config)?;
-        contest(client, job, meter).await
+        match job.resource {
+            contestant::Resource::Pods => contest::<Pod>(client, job, meter).await,
+            contestant::Resource::ConfigMaps => contest::<ConfigMap>(client, job, meter).await,
+        }
     })
 }
 
-async fn contest(client: Client, job: Job, meter: Meter) -> Result<(), Failed> {
+async fn contest<K>(client: Client, job: Job, meter: Meter) -> Result<(), Failed>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + Debug
+        + DeserializeOwned
+        + Send
+        + Sync
+        + 'static,
+{
     let config = config(&job);
     if job.metadata {
-        let pods = watcher(Api::<PartialObjectMeta<Pod>>::all(client), config);
-        return work(pods, (), job, meter).await;
+        let objects = watcher(within::<PartialObjectMeta<K>>(client, &job), config);
+        return work(objects, (), job, meter).await;
     }
     if job.variant.contains("dynamic") {
-        let pod = ApiResource::erase::<Pod>(&());
-        let pods = watcher(Api::<DynamicObject>::all_with(client, &pod), config);
-        return work(pods, pod, job, meter).await;
+        let kind = ApiResource::erase::<K>(&());
+        let api = if job.namespace.is_empty() {
+            Api::<DynamicObject>::all_with(client, &kind)
+        } else {
+            Api::namespaced_with(client, &job.namespace, &kind)
+        };
+        return work(watcher(api, config), kind, job, meter).await;
     }
-    let api = Api::<Pod>::all(client);
+    let api = within::<K>(client, &job);
     if job.watch && !lean(&job) {
         return reconcile(Controller::new(api, config), job, meter).await;
     }
     work(watcher(api, config), (), job, meter).await
+}
+
+/// Those of the namespace, or all.
+fn within<K: Resource<DynamicType = (), Scope = NamespaceResourceScope>>(
+    client: Client,
+    job: &Job,
+) -> Api<K> {
+    if job.namespace.is_empty() { Api::all(client) } else { Api::namespaced(client, &job.namespace) }
 }
 
 fn config(job: &Job) -> watcher::Config {
@@ -74,14 +99,14 @@ fn config(job: &Job) -> watcher::Config {
     if job.streaming { config.streaming_lists() } else { config }
 }
 
-/// Whether `managedFields` are dropped before a pod is stored.
+/// Whether `managedFields` are dropped before an object is stored.
 fn lean(job: &Job) -> bool {
     job.variant != "kube-rs"
 }
 
 /// Fills a store by a reflector, or runs a controller of what fills it.
 async fn work<K>(
-    pods: impl Stream<Item = watcher::Result<watcher::Event<K>>> + Send + 'static,
+    objects: impl Stream<Item = watcher::Result<watcher::Event<K>>> + Send + 'static,
     kind: K::DynamicType,
     job: Job,
     meter: Meter,
@@ -92,19 +117,19 @@ where
 {
     let writer = Writer::new(kind.clone());
     let (store, lean) = (writer.as_reader(), lean(&job));
-    let pods = pods
+    let objects = objects
         .default_backoff()
-        .modify(move |pod: &mut K| {
+        .modify(move |object: &mut K| {
             if lean {
-                pod.managed_fields_mut().clear();
+                object.managed_fields_mut().clear();
             }
         })
         .reflect(writer);
     if job.watch {
-        let controller = Controller::for_stream_with(pods.applied_objects(), store, kind);
+        let controller = Controller::for_stream_with(objects.applied_objects(), store, kind);
         return reconcile(controller, job, meter).await;
     }
-    tokio::spawn(pods.for_each(|_| ready(())));
+    tokio::spawn(objects.for_each(|_| ready(())));
     store.wait_until_ready().await?;
     meter.first_state();
     Ok(())
@@ -118,8 +143,8 @@ where
     let (reconciles, reached) = Reconciles::new(&job);
     let reconciles = Arc::new(reconciles);
     let controller = controller.run(
-        |pod: Arc<K>, reconciles: Arc<Reconciles>| async move {
-            let text = |name| pod.annotations().get(name).map(String::as_str);
+        |object: Arc<K>, reconciles: Arc<Reconciles>| async move {
+            let text = |name| object.annotations().get(name).map(String::as_str);
             reconciles.begin(text(EVENT), text(SENT));
             Ok::<_, watcher::Error>(Action::await_change())
         },

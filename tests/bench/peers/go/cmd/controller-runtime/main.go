@@ -1,10 +1,11 @@
+// controller-runtime as a contestant: a manager with one controller.
 package main
 
 import (
+	"contestants/contestant"
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -23,9 +24,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// manager is what is written with controller-runtime: a manager with one controller of pods.
-func manager(ctx context.Context, config *rest.Config, job job, began time.Time) error {
-	if job.pageSize != 500 {
+func main() {
+	contestant.Main("controller-runtime", manager)
+}
+
+// manager is what is written with controller-runtime: a manager with one controller.
+func manager(ctx context.Context, config *rest.Config, job contestant.Job, meter contestant.Meter) error {
+	if job.PageSize != 500 {
 		return errors.New("--page-size: an informer's is 500")
 	}
 	log.SetLogger(logr.Discard())
@@ -33,53 +38,64 @@ func manager(ctx context.Context, config *rest.Config, job job, began time.Time)
 	if err := corev1.AddToScheme(scheme); err != nil {
 		return err
 	}
+	options := cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
+	if job.Namespace != "" {
+		options.DefaultNamespaces = map[string]cache.Config{job.Namespace: {}}
+	}
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:         scheme,
 		MapperProvider: staticMapper,
 		Metrics:        metricsserver.Options{BindAddress: "0"},
-		Cache:          cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Cache:          options,
 	})
 	if err != nil {
 		return err
 	}
-	var pod client.Object = &corev1.Pod{}
-	options := []builder.ForOption{}
-	if job.metadata {
+	var kind client.Object = &corev1.Pod{}
+	if job.ConfigMaps {
+		kind = &corev1.ConfigMap{}
+	}
+	kept, how := kind, []builder.ForOption{}
+	if job.Metadata {
 		partial := &metav1.PartialObjectMetadata{}
-		partial.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
-		pod, options = partial, append(options, builder.OnlyMetadata)
+		name := "Pod"
+		if job.ConfigMaps {
+			name = "ConfigMap"
+		}
+		partial.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(name))
+		kept, how = partial, append(how, builder.OnlyMetadata)
 	}
-	if !job.watch {
+	if !job.Watch {
 		nothing := predicate.NewPredicateFuncs(func(client.Object) bool { return false })
-		options = append(options, builder.WithPredicates(nothing))
+		how = append(how, builder.WithPredicates(nothing))
 	}
-	reconciles := reconcilesOf(job)
+	reconciles := contestant.ReconcilesOf(job)
 	look := func(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-		pod := pod.DeepCopyObject().(client.Object)
-		if err := manager.GetClient().Get(ctx, request.NamespacedName, pod); err != nil {
+		object := kept.DeepCopyObject().(client.Object)
+		if err := manager.GetClient().Get(ctx, request.NamespacedName, object); err != nil {
 			return reconcile.Result{}, client.IgnoreNotFound(err)
 		}
-		reconciles.begin(pod.GetAnnotations())
+		reconciles.Begin(object.GetAnnotations())
 		return reconcile.Result{}, nil
 	}
 	if err := builder.ControllerManagedBy(manager).
-		Named("pods").
-		For(&corev1.Pod{}, options...).
+		Named("objects").
+		For(kind, how...).
 		Complete(reconcile.Func(look)); err != nil {
 		return err
 	}
 	// An informer that is there before the cache starts is one that its start waits for.
-	if _, err := manager.GetCache().GetInformer(ctx, pod); err != nil {
+	if _, err := manager.GetCache().GetInformer(ctx, kept); err != nil {
 		return err
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- manager.Start(ctx) }()
 	done := make(chan error, 1)
 	go func() {
-		if job.watch {
-			done <- reconciles.finish(began)
+		if job.Watch {
+			done <- reconciles.Finish(meter)
 		} else if manager.GetCache().WaitForCacheSync(ctx) {
-			done <- firstState(began)
+			done <- meter.FirstState()
 		}
 	}()
 	select {
@@ -90,10 +106,11 @@ func manager(ctx context.Context, config *rest.Config, job job, began time.Time)
 	}
 }
 
-// staticMapper knows pods and asks the server for nothing.
+// staticMapper knows both kinds and asks the server for nothing.
 func staticMapper(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 	version := corev1.SchemeGroupVersion
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{version})
 	mapper.Add(version.WithKind("Pod"), meta.RESTScopeNamespace)
+	mapper.Add(version.WithKind("ConfigMap"), meta.RESTScopeNamespace)
 	return mapper, nil
 }

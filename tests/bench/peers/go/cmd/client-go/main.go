@@ -1,6 +1,8 @@
+// client-go as a contestant: a shared informer, a queue and one worker.
 package main
 
 import (
+	"contestants/contestant"
 	"context"
 	"errors"
 	"time"
@@ -16,10 +18,12 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-var pods = corev1.SchemeGroupVersion.WithResource("pods")
+func main() {
+	contestant.Main("client-go", informer)
+}
 
 // informer is what is written with client-go alone: a shared informer, a queue and one worker.
-func informer(ctx context.Context, config *rest.Config, job job, began time.Time) error {
+func informer(ctx context.Context, config *rest.Config, job contestant.Job, meter contestant.Meter) error {
 	shared, err := sharedInformer(config, job)
 	if err != nil {
 		return err
@@ -27,12 +31,12 @@ func informer(ctx context.Context, config *rest.Config, job job, began time.Time
 	if err := shared.SetTransform(dropManagedFields); err != nil {
 		return err
 	}
-	if !job.watch {
+	if !job.Watch {
 		go shared.RunWithContext(ctx)
 		for !shared.HasSynced() {
 			time.Sleep(2 * time.Millisecond)
 		}
-		return firstState(began)
+		return meter.FirstState()
 	}
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
 	enqueue := func(obj any) {
@@ -47,7 +51,7 @@ func informer(ctx context.Context, config *rest.Config, job job, began time.Time
 	}); err != nil {
 		return err
 	}
-	reconciles := reconcilesOf(job)
+	reconciles := contestant.ReconcilesOf(job)
 	go shared.RunWithContext(ctx)
 	go func() {
 		for {
@@ -56,32 +60,42 @@ func informer(ctx context.Context, config *rest.Config, job job, began time.Time
 				return
 			}
 			if obj, exists, err := shared.GetIndexer().GetByKey(key); err == nil && exists {
-				reconciles.begin(obj.(metav1.Object).GetAnnotations())
+				reconciles.Begin(obj.(metav1.Object).GetAnnotations())
 			}
 			queue.Forget(key)
 			queue.Done(key)
 		}
 	}()
-	return reconciles.finish(began)
+	return reconciles.Finish(meter)
 }
 
-// sharedInformer of pods. Page sizes are the reflector's own: 500, which is what is asked for unless it is one response.
-func sharedInformer(config *rest.Config, job job) (cache.SharedIndexInformer, error) {
-	if job.pageSize != 500 {
+// sharedInformer of the job's objects. Page sizes are the reflector's own: 500, which is what is asked for unless it is one
+// response.
+func sharedInformer(config *rest.Config, job contestant.Job) (cache.SharedIndexInformer, error) {
+	if job.PageSize != 500 {
 		return nil, errors.New("--page-size: an informer's is 500")
 	}
-	if job.metadata {
+	if job.Metadata {
+		resource := corev1.SchemeGroupVersion.WithResource("pods")
+		if job.ConfigMaps {
+			resource = corev1.SchemeGroupVersion.WithResource("configmaps")
+		}
 		client, err := metadata.NewForConfig(config)
 		if err != nil {
 			return nil, err
 		}
-		return metadatainformer.NewSharedInformerFactory(client, 0).ForResource(pods).Informer(), nil
+		factory := metadatainformer.NewFilteredSharedInformerFactory(client, 0, job.Namespace, nil)
+		return factory.ForResource(resource).Informer(), nil
 	}
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	return informers.NewSharedInformerFactory(client, 0).Core().V1().Pods().Informer(), nil
+	core := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace(job.Namespace)).Core().V1()
+	if job.ConfigMaps {
+		return core.ConfigMaps().Informer(), nil
+	}
+	return core.Pods().Informer(), nil
 }
 
 // dropManagedFields before an object is stored.

@@ -1,4 +1,4 @@
-package main
+package contestant
 
 import (
 	"encoding/json"
@@ -54,42 +54,50 @@ func cpu() float64 {
 	return float64(ticks) / 100
 }
 
+// Meter measures the way from the start.
+type Meter struct{ began time.Time }
+
+// Start of what is measured.
+func Start() Meter { return Meter{time.Now()} }
+
 func say(line any) error {
 	return json.NewEncoder(os.Stdout).Encode(line)
 }
 
-// firstState tells what the way to it has cost.
-func firstState(began time.Time) error {
-	sync, used := time.Since(began).Seconds(), cpu()
+// FirstState tells what the way to it has cost.
+func (m Meter) FirstState() error {
+	sync, used := time.Since(m.began).Seconds(), cpu()
 	time.Sleep(settle)
 	return say(struct {
+		Main int64   `json:"main"`
 		Sync float64 `json:"sync"`
 		CPU  float64 `json:"cpu"`
 		self
-	}{sync, used, status()})
+	}{m.began.UnixNano(), sync, used, status()})
 }
 
-// reconciles counts them and how late they are.
-type reconciles struct {
-	objects, events uint64
-	first           atomic.Uint64
-	mutex           sync.Mutex
-	late            []int64
-	all, last       chan struct{}
-	ended           sync.Once
+// Reconciles counts them and how late they are.
+type Reconciles struct {
+	objects, before, last uint64
+	first                 atomic.Uint64
+	mutex                 sync.Mutex
+	late                  []int64
+	all, ended            chan struct{}
+	end                   sync.Once
 }
 
-func reconcilesOf(job job) *reconciles {
-	return &reconciles{
-		objects: job.objects, events: job.events, late: make([]int64, 0, job.events),
-		all: make(chan struct{}), last: make(chan struct{}),
+// ReconcilesOf a job.
+func ReconcilesOf(job Job) *Reconciles {
+	return &Reconciles{
+		objects: job.Objects, before: job.Before, last: job.Before + job.Events, late: make([]int64, 0, job.Events),
+		all: make(chan struct{}), ended: make(chan struct{}),
 	}
 }
 
-// begin: a reconcile of a pod with these annotations begins.
-func (r *reconciles) begin(annotations map[string]string) {
+// Begin: a reconcile of an object with these annotations begins.
+func (r *Reconciles) Begin(annotations map[string]string) {
 	event, _ := strconv.ParseUint(annotations[eventAnnotation], 10, 64)
-	if event == 0 {
+	if event <= r.before {
 		if r.first.Add(1) == r.objects {
 			close(r.all)
 		}
@@ -101,20 +109,20 @@ func (r *reconciles) begin(annotations map[string]string) {
 	r.late = append(r.late, late)
 	r.mutex.Unlock()
 	// A worker may see the last state before its notification comes, which then brings a second reconcile of it.
-	if event == r.events {
-		r.ended.Do(func() { close(r.last) })
+	if event == r.last {
+		r.end.Do(func() { close(r.ended) })
 	}
 }
 
-// finish waits for every pod's first reconcile and for the last event, and tells what it cost from one to the other.
-func (r *reconciles) finish(start time.Time) error {
+// Finish waits for every object's first reconcile and for the last event, and tells what it cost from one to the other.
+func (r *Reconciles) Finish(meter Meter) error {
 	<-r.all
-	first, firstCPU := time.Since(start).Seconds(), cpu()
+	first, firstCPU := time.Since(meter.began).Seconds(), cpu()
 	time.Sleep(settle)
 	before := cpu()
 	os.Stdout.WriteString("ready\n")
 	began := time.Now()
-	<-r.last
+	<-r.ended
 	took := time.Since(began).Seconds()
 	time.Sleep(settle)
 	used, status := cpu()-before, status()
@@ -125,6 +133,7 @@ func (r *reconciles) finish(start time.Time) error {
 		return float64(late[int(float64(len(late)-1)*part)]) / 1e9
 	}
 	return say(struct {
+		Main       int64   `json:"main"`
 		First      float64 `json:"first"`
 		FirstCPU   float64 `json:"first_cpu"`
 		Time       float64 `json:"time"`
@@ -134,5 +143,5 @@ func (r *reconciles) finish(start time.Time) error {
 		P99        float64 `json:"p99"`
 		Max        float64 `json:"max"`
 		self
-	}{first, firstCPU, took, used, len(late), at(0.5), at(0.99), at(1), status})
+	}{meter.began.UnixNano(), first, firstCPU, took, used, len(late), at(0.5), at(0.99), at(1), status})
 }

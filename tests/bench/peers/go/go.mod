@@ -1,4 +1,4 @@
-module client-go-contestant
+module contestants
 
 go 1.26.0
 
