@@ -10,6 +10,8 @@ use crate::server;
 pub(crate) struct Args {
     /// The events of a watch instead of a first state alone.
     pub watch: bool,
+    /// A first state that is listed anew, and then is small.
+    pub spike: bool,
     pub objects: u64,
     pub size: usize,
     /// Pods a page; 0 for one response.
@@ -21,6 +23,12 @@ pub(crate) struct Args {
     pub events: u64,
     /// Events a second; 0 for as fast as they are taken.
     pub rate: u64,
+    /// How many controllers share the pods.
+    pub controllers: u64,
+    /// Each reconcile asks for another one after an hour.
+    pub requeue: bool,
+    /// Seconds after a list until it is asked what is held.
+    pub after: u64,
     pub runs: usize,
     pub seed: u64,
     pub executors: Vec<String>,
@@ -30,11 +38,14 @@ pub(crate) struct Args {
     pub limit: bool,
     /// Of `compare` alone: the contests by name, all if there is none.
     pub contests: Vec<String>,
+    /// Of `scale` alone: how many pods, one after the other, and up to how many there are peers.
+    pub sizes: Vec<u64>,
+    pub peer_objects: u64,
     /// Take peers as they were built, and leave out those that were not.
     pub no_build: bool,
     /// Where the figures of every run go.
     pub json: Option<String>,
-    /// Of `compare` and `real`: where the chart goes.
+    /// Of `compare`, `real` and `scale`: where the chart goes.
     pub svg: Option<String>,
     /// Of the server: where its kubeconfig goes; of `real`: where the one of a cluster is.
     pub kubeconfig: Option<String>,
@@ -58,8 +69,10 @@ Usage: steersman-bench COMMAND [OPTIONS]
   list     from the start of a process to its first full state of all pods
   watch    the events of a watch, reconciled, after that
   compare  contests of all kinds, all executors, all peers and the limit, with the ratios to the best of the peers
+  scale    the same watch with few and with many pods: what an event costs by the number of objects
   real     with a real kube-apiserver: the first state of 10000 ConfigMaps and of 10000 Pods, then 500 changes a second
-  server   the server alone, until standard input ends; each line of it lets one watch begin with its events
+  server   the server alone, until standard input ends; a line `go` lets one watch begin with its events, `expire N` ends all with
+           410, and lists hold N pods from then on
   help     this
 
   --objects N        how many pods [list: 100000, else 10000 or fewer]
@@ -70,18 +83,24 @@ Usage: steersman-bench COMMAND [OPTIONS]
   --metadata         ask for the metadata of pods alone
   --events N         events of the watch [100000; real: 10000]
   --rate N           events a second; 0 for as fast as they are taken [0; real: 500]
+  --controllers N    controllers in one process that share the pods of a watch, a part each [1; `sharing`: 200]
+  --requeue          each reconcile asks for another one after an hour
+  --after SECONDS    of `spike`: from a list to its memory [10]
   --executor NAME    threads, smol or none; may be given several times [both]
-  --peer NAME        kube-rs (as it comes); kube-rs-lean, -current, -mimalloc, -dynamic (managedFields dropped; and on one
-                     thread, with another allocator, with dynamic objects); client-go; controller-runtime; or none; may be
-                     given several times [compare, real: all, else none]
+  --peer NAME        kube-rs (as it comes); kube-rs-lean, -current, -mimalloc, -dynamic, -shared (managedFields dropped; and
+                     on one thread, with another allocator, with dynamic objects, several controllers on one stream);
+                     client-go; controller-runtime; or none; may be given several times [compare, real: all, else none]
   --limit            also the least that the work can cost: TLS, the ends of frames, one pass for metadata, one copy
                      [compare: always]
-  --contest NAME     of `compare`: list, streaming, metadata, watch, latency or idle; may be given several times [all]
+  --contest NAME     of `compare`: list, streaming, metadata, watch, latency, idle, timers, sharing or spike; may be given
+                     several times [all]
+  --sizes N,N,...    of `scale`: how many pods [1000,10000,100000]
+  --peer-objects N   of `scale`: up to how many pods the peers take part, who need more memory [100000]
   --no-build         peers as they were built; those that were not are left out
   --runs N           how often each contestant runs, in turns [5; real: 3]
   --seed N           of the pods [1]
   --json FILE        the figures of every run
-  --svg FILE         of `compare` and `real`: a chart
+  --svg FILE         of `compare`, `real` and `scale`: a chart
   --resource NAME    of `real`: configmaps or pods; may be given several times [both]
   --kubeconfig FILE  of `server`: where its kubeconfig goes; of `real`: a cluster instead of a server that is started
 ";
@@ -106,6 +125,7 @@ impl Args {
     fn of(watch: bool) -> Self {
         Self {
             watch,
+            spike: false,
             objects: if watch { 10_000 } else { 100_000 },
             size: 5_000,
             page_size: 500,
@@ -114,12 +134,17 @@ impl Args {
             metadata: false,
             events: if watch { 100_000 } else { 0 },
             rate: 0,
+            controllers: 1,
+            requeue: false,
+            after: 10,
             runs: 5,
             seed: 1,
             executors: Vec::new(),
             peers: None,
             limit: false,
             contests: Vec::new(),
+            sizes: vec![1_000, 10_000, 100_000],
+            peer_objects: 100_000,
             no_build: false,
             json: None,
             svg: None,
@@ -148,6 +173,13 @@ impl Args {
                 "--metadata" => args.metadata = true,
                 "--events" => args.events = number(&name, &value()?)?,
                 "--rate" => args.rate = number(&name, &value()?)?,
+                "--controllers" => args.controllers = number(&name, &value()?)?,
+                "--requeue" => args.requeue = true,
+                "--after" => args.after = number(&name, &value()?)?,
+                "--sizes" => {
+                    args.sizes = value()?.split(',').map(|n| number(&name, n)).collect::<Result<_, _>>()?;
+                }
+                "--peer-objects" => args.peer_objects = number(&name, &value()?)?,
                 "--runs" => args.runs = number(&name, &value()?)?,
                 "--seed" => args.seed = number(&name, &value()?)?,
                 "--executor" => match value()?.as_str() {
@@ -174,8 +206,11 @@ impl Args {
             args.executors = vec!["threads".to_owned(), "smol".to_owned()];
         }
         args.executors.retain(|e| e != "none");
-        if args.objects == 0 || args.runs == 0 || (args.watch && args.events == 0) {
-            return Err("without objects, events and runs there is nothing to measure".to_owned());
+        let nothing = args.objects == 0 || args.sizes.is_empty() || args.sizes.contains(&0);
+        if nothing || args.controllers == 0 || args.runs == 0 || (args.watch && args.events == 0) {
+            return Err(
+                "without objects, events, controllers and runs there is nothing to measure".to_owned()
+            );
         }
         Ok(self)
     }
@@ -215,9 +250,14 @@ impl Args {
         let (objects, events) = (self.objects.to_string(), self.events.to_string());
         let (page_size, streaming) = (self.page_size.to_string(), self.streaming.to_string());
         let (metadata, protobuf) = (self.metadata.to_string(), self.protobuf.to_string());
-        let before = self.before.to_string();
+        let (before, controllers) = (self.before.to_string(), self.controllers.to_string());
+        let requeue = self.requeue.to_string();
         [
-            if self.watch { "watch" } else { "list" },
+            match (self.spike, self.watch) {
+                (true, _) => "spike",
+                (false, true) => "watch",
+                (false, false) => "list",
+            },
             "--kubeconfig",
             kubeconfig,
             "--resource",
@@ -238,6 +278,10 @@ impl Args {
             &metadata,
             "--protobuf",
             &protobuf,
+            "--controllers",
+            &controllers,
+            "--requeue",
+            &requeue,
             "--variant",
             variant,
         ]
@@ -258,13 +302,14 @@ mod tests {
     #[test]
     fn what_is_said_to_others_is_what_was_asked_for() {
         let args =
-            parse(true, "--objects 7 --rate 3 --gzip --streaming --metadata --page-size 0 --executor smol")
+            parse(true, "--objects 7 --rate 3 --gzip --streaming --metadata --page-size 0 --executor smol --controllers 3 --requeue")
                 .unwrap();
         let server = parse(true, &args.server_words().join(" ")).unwrap();
         assert_eq!((server.objects, server.rate, server.gzip, server.page_size), (7, 3, true, 0));
         let job = Job::from_args(args.job_words("smol", "f").into_iter()).unwrap();
         assert!(job.watch && job.streaming && job.metadata && job.page_size.is_none());
         assert_eq!((job.objects, job.variant.as_str(), job.kubeconfig.as_str()), (7, "smol", "f"));
+        assert_eq!((job.controllers, job.requeue, job.spike), (3, true, false));
     }
 
     #[test]

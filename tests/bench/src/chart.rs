@@ -15,7 +15,7 @@ const GAP: usize = 8;
 
 /// Colours of its own on a ground of its own, light or dark as its reader has it: it can stand on any page. Ours are blue, peers
 /// are ochre, the limit is grey.
-const STYLE: &str = "\
+pub(crate) const STYLE: &str = "\
 text{font:12px system-ui,sans-serif;fill:#1f2328}.t{font-weight:600}.e{text-anchor:end}
 .g{fill:#fff}.o{fill:#0b6bcb}.p{fill:#c9822b}.l{fill:#8c959f}
 @media(prefers-color-scheme:dark){text{fill:#e6edf3}.g{fill:#0d1117}.o{fill:#3b8eea}.p{fill:#d99545}.l{fill:#6e7681}}
@@ -68,7 +68,7 @@ fn length(row: &Row, figure: f64) -> f64 {
     if most > 0.0 && figure > 0.0 { figure / most * LONGEST as f64 } else { 0.0 }
 }
 
-const fn class(kind: Kind) -> char {
+pub(crate) const fn class(kind: Kind) -> char {
     match kind {
         Kind::Ours => 'o',
         Kind::Peer => 'p',
@@ -76,7 +76,7 @@ const fn class(kind: Kind) -> char {
     }
 }
 
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }
 

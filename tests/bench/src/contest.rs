@@ -13,10 +13,16 @@ use serde_json::Value;
 
 use crate::args::Args;
 use crate::contestant::nanos_since_1970;
-use crate::{peer, program, table};
+use crate::{limit, peer, program, table};
 
 /// A process that has said nothing for so long hangs.
 const SILENCE: Duration = Duration::from_secs(600);
+
+/// Of so many pods one is left after a spike.
+const LEFT: u64 = 100;
+
+/// What the server says of each watch that is opened.
+const WATCHED: &str = "watched";
 
 /// What a contestant is to steersman.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +60,7 @@ impl Contestant {
 /// Those of [`hold`].
 pub(crate) fn run(args: &Args) -> Result<(), String> {
     if args.svg.is_some() {
-        return Err("--svg: there is a chart of `compare` alone".to_owned());
+        return Err("--svg: there are charts of `compare` and `scale` alone".to_owned());
     }
     let server = args.server()?;
     let contestants = hold(args)?;
@@ -88,6 +94,21 @@ pub(crate) fn hold(args: &Args) -> Result<Vec<Contestant>, String> {
     Ok(contestants)
 }
 
+/// Puts beside each run of `contestants` what one of `base` had: `base_cpu` and `base_resident`, and how much more it is.
+pub(crate) fn beside(contestants: &mut [Contestant], base: &[Contestant]) {
+    for contestant in contestants {
+        let other = base.iter().find(|b| b.name == contestant.name);
+        let runs = other.map(|o| o.runs.as_slice()).unwrap_or_default();
+        for (run, base) in contestant.runs.iter_mut().zip(runs) {
+            for key in ["cpu", "resident"] {
+                let (now, before) = (run[key].as_f64(), base[key].as_f64());
+                run[format!("base_{key}")] = before.into();
+                run[format!("more_{key}")] = now.zip(before).map(|(n, b)| n - b).into();
+            }
+        }
+    }
+}
+
 /// Those who take part, with their programs.
 ///
 /// # Errors
@@ -110,7 +131,7 @@ pub(crate) fn contestants(args: &Args) -> Result<Vec<Contestant>, String> {
     for (peer, program) in peer::programs(args, target)? {
         all.push(of(peer.name(), Kind::Peer, program));
     }
-    if args.limit {
+    if args.limit && limit::takes(args) {
         all.push(of("limit", Kind::Limit, me));
     }
     Ok(all)
@@ -161,6 +182,16 @@ impl Process {
         let _ = self.child.wait();
     }
 
+    fn tell(&mut self, line: &str) -> Result<(), String> {
+        let told = self.input.as_mut().map(|input| writeln!(input, "{line}"));
+        told.transpose().map(|_| ()).map_err(|e| format!("{} is gone: {e}", self.name))
+    }
+
+    fn figures(&self) -> Result<Value, String> {
+        let line = self.line()?;
+        serde_json::from_str(&line).map_err(|e| format!("{}: {line:?}: {e}", self.name))
+    }
+
     /// Its next line.
     pub(crate) fn line(&self) -> Result<String, String> {
         let failed = |e| format!("{} does not say what it should: {e}", self.name);
@@ -195,20 +226,62 @@ impl Server {
         let mut command = Command::new(&contestant.program);
         command.args(contestant.first).args(args.job_words(&contestant.name, &self.kubeconfig));
         // What others asked for after their end.
-        while self.process.lines.try_recv().is_ok() {}
+        self.said();
         let started = nanos_since_1970();
-        let process = Process::start(&contestant.name, command)?;
-        if args.watch {
+        let mut process = Process::start(&contestant.name, command)?;
+        let mut watches = 0;
+        let asked = if args.watch {
             process.line()?;
-            let go = self.process.input.as_mut().map(|input| input.write_all(b"go\n"));
-            go.transpose().map_err(|e| format!("the server is gone: {e}"))?;
-        }
-        let line = process.line()?;
-        let mut figures: Value =
-            serde_json::from_str(&line).map_err(|e| format!("{}: {line:?}: {e}", contestant.name))?;
-        let asked = self.process.line()?;
+            let said = self.said();
+            watches = said.iter().filter(|line| *line == WATCHED).count();
+            for _ in 0..watches.max(1) {
+                self.process.tell("go")?;
+            }
+            said.into_iter().next()
+        } else {
+            None
+        };
+        let mut figures = process.figures()?;
+        let asked = asked.map_or_else(|| self.process.line(), Ok)?;
         let asked: u64 = asked.strip_prefix("asked ").and_then(|n| n.parse().ok()).ok_or(asked)?;
         figures["start"] = (asked.saturating_sub(started) as f64 / 1e9).into();
+        figures["watches"] = (watches + self.said().iter().filter(|line| *line == WATCHED).count()).into();
+        if args.spike {
+            self.spike(args, &mut process, &mut figures)?;
+        }
         Ok(figures)
+    }
+
+    /// What the server has said since it was last asked.
+    fn said(&self) -> Vec<String> {
+        self.process.lines.try_iter().collect()
+    }
+
+    /// All pods are listed anew, as they were; then most of them are gone.
+    fn spike(&mut self, args: &Args, process: &mut Process, figures: &mut Value) -> Result<(), String> {
+        for (step, left) in [("relist", args.objects), ("after", (args.objects / LEFT).max(1))] {
+            let asked = self.relist(left, Duration::from_secs(args.after), process)?;
+            let full = figures["resident"].as_f64().unwrap_or(f64::NAN);
+            for key in ["cpu", "resident", "peak"] {
+                figures[format!("{step}_{key}")] = asked[key].clone();
+            }
+            for key in ["resident", "peak"] {
+                figures[format!("{step}_{key}_part")] = asked[key].as_f64().map(|n| n / full).into();
+            }
+        }
+        let cpu = |key: &str| figures[key].as_f64().unwrap_or(f64::NAN);
+        figures["relist_cpu"] = (cpu("relist_cpu") - cpu("cpu")).into();
+        // For the next one.
+        self.process.tell(&format!("expire {}", args.objects))
+    }
+
+    /// The watch of a contestant expires, and it lists so many pods. Says what it held `after` that, and at most.
+    fn relist(&mut self, left: u64, after: Duration, process: &mut Process) -> Result<Value, String> {
+        self.said();
+        self.process.tell(&format!("expire {left}"))?;
+        while self.process.line()? != WATCHED {}
+        thread::park_timeout(after);
+        process.tell("")?;
+        process.figures()
     }
 }

@@ -1,9 +1,9 @@
 //! What every contestant does, whatever it is built with: reads its job, measures itself, says it in lines of JSON.
 //!
 //! The peers share this file and `measure.rs`, so that all are measured by the same code. A contestant in another language keeps
-//! to this: arguments `list` or `watch`, then pairs of a name and a value as in [`Job::from_args`]; for `list` one line as
+//! to this: arguments `list`, `watch` or `spike`, then pairs of a name and a value as in [`Job::from_args`]; for `list` one line as
 //! [`Meter::first_state`] prints it; for `watch` a line `ready`, when every pod has been reconciled once, and one as
-//! [`Reconciles::finish`] prints it.
+//! [`Reconciles::finish`] prints it; for `spike` the line of `list`, and one as `spike.rs` prints it for each line that it reads.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,12 +46,16 @@ impl Resource {
         found.ok_or_else(|| format!("{name:?} is not pods or configmaps"))
     }
 }
+/// It has come to rest when it needs less than this in that time: its other watches may be behind the one that counts.
+const REST: Duration = Duration::from_millis(50);
 
 /// What is to be done.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     /// Take the events of a watch and reconcile, instead of a first state alone.
     pub watch: bool,
+    /// Keep a first state up to date, and tell what is held when asked.
+    pub spike: bool,
     /// Where the server is.
     pub kubeconfig: String,
     pub resource: Resource,
@@ -70,6 +74,11 @@ pub(crate) struct Job {
     pub streaming: bool,
     /// Metadata alone.
     pub metadata: bool,
+    /// How many controllers share the pods: the first eight digits of its uid, modulo
+    /// this, say whose a pod is.
+    pub controllers: u64,
+    /// Each reconcile asks for another one after an hour.
+    pub requeue: bool,
     /// Which kind of contestant, if its program can be several.
     pub variant: String,
 }
@@ -77,11 +86,10 @@ pub(crate) struct Job {
 impl Job {
     /// From the arguments after the program's name.
     pub(crate) fn from_args(mut args: impl Iterator<Item = String>) -> Result<Self, String> {
-        let watch = match args.next().as_deref() {
-            Some("list") => false,
-            Some("watch") => true,
-            other => return Err(format!("list or watch, not {other:?}")),
-        };
+        let work = args.next();
+        if !matches!(work.as_deref(), Some("list" | "watch" | "spike")) {
+            return Err(format!("list, watch or spike, not {work:?}"));
+        }
         let mut pairs = BTreeMap::new();
         while let Some(name) = args.next() {
             let value = args.next().ok_or_else(|| format!("{name} has no value"))?;
@@ -91,7 +99,8 @@ impl Job {
         let number = |name: &str| text(name)?.parse::<u64>().map_err(|_| format!("{name} is not a number"));
         let flag = |name: &str| text(name).map(|value| value == "true");
         Ok(Self {
-            watch,
+            watch: work.as_deref() == Some("watch"),
+            spike: work.as_deref() == Some("spike"),
             kubeconfig: text("--kubeconfig")?,
             resource: Resource::of(&text("--resource")?)?,
             namespace: text("--namespace")?,
@@ -101,6 +110,8 @@ impl Job {
             page_size: u32::try_from(number("--page-size")?).ok().filter(|n| *n > 0),
             streaming: flag("--streaming")?,
             metadata: flag("--metadata")?,
+            controllers: number("--controllers")?.max(1),
+            requeue: flag("--requeue")?,
             variant: text("--variant")?,
         })
     }
@@ -142,6 +153,7 @@ pub(crate) struct Reconciles {
     objects: u64,
     before: u64,
     last: u64,
+    several: bool,
     first: AtomicU64,
     /// How late each one was, in nanoseconds.
     late: Mutex<Vec<u64>>,
@@ -165,6 +177,7 @@ impl Reconciles {
             objects: job.objects,
             before: job.before,
             last: job.before + job.events,
+            several: job.controllers > 1,
             first: AtomicU64::new(0),
             late,
             reached,
@@ -200,7 +213,12 @@ impl Reconciles {
         let began = Instant::now();
         while reached.recv() == Ok(Reached::First) {}
         let time = began.elapsed().as_secs_f64();
+        let mut used = cpu();
         thread::park_timeout(SETTLE);
+        while self.several && cpu() - used > REST {
+            used = cpu();
+            thread::park_timeout(SETTLE);
+        }
         let (cpu, held) = ((cpu() - before).as_secs_f64(), held());
         let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner).clone();
         late.sort_unstable();

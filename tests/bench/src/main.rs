@@ -13,12 +13,15 @@ mod compare;
 mod comparison;
 mod contest;
 mod contestant;
+mod contests;
 mod limit;
 mod measure;
 mod peer;
+mod plot;
 mod pods;
 mod program;
 mod real;
+mod scale;
 mod server;
 mod table;
 
@@ -47,6 +50,7 @@ fn run() -> Result<(), String> {
         Some("watch") => contest::run(&Args::parse(true, words)?),
         Some("real") => real::run(&Args::real(words)?),
         Some("compare") => compare::run(&words.collect::<Vec<_>>()),
+        Some("scale") => scale::run(&Args::parse(true, words)?),
         // The other two processes.
         Some("limit") => limit::run(&Job::from_args(words)?),
         Some("server") => {
@@ -59,7 +63,7 @@ fn run() -> Result<(), String> {
             Ok(())
         }
         Some(other) => Err(format!(
-            "no command is called {other:?}; there are: list, watch, compare, real, server, help"
+            "no command is called {other:?}; there are: list, watch, compare, scale, real, server, help"
         )),
     }
 }

@@ -20,18 +20,21 @@ pub(crate) enum Peer {
     KubeRsMimalloc,
     /// With `DynamicObject`s.
     KubeRsDynamic,
+    /// Several controllers of one stream and one store, by an unstable feature.
+    KubeRsShared,
     /// A shared informer of client-go.
     ClientGo,
     /// A manager of controller-runtime.
     ControllerRuntime,
 }
 
-pub(crate) const ALL: [Peer; 7] = [
+pub(crate) const ALL: [Peer; 8] = [
     Peer::KubeRs,
     Peer::KubeRsLean,
     Peer::KubeRsCurrent,
     Peer::KubeRsMimalloc,
     Peer::KubeRsDynamic,
+    Peer::KubeRsShared,
     Peer::ClientGo,
     Peer::ControllerRuntime,
 ];
@@ -47,6 +50,9 @@ enum Program {
 
 /// Where peers are built, below where the harness is.
 const FOLDER: &str = "peers";
+
+/// So many copies of pods fit into a few GB.
+const COPIES: u64 = 100_000;
 
 /// A contestant built in Go asks for pages of this size.
 const GO_PAGE: u64 = 500;
@@ -66,6 +72,7 @@ impl Peer {
             Self::KubeRsCurrent => "kube-rs-current",
             Self::KubeRsMimalloc => "kube-rs-mimalloc",
             Self::KubeRsDynamic => "kube-rs-dynamic",
+            Self::KubeRsShared => "kube-rs-shared",
             Self::ClientGo => "client-go",
             Self::ControllerRuntime => "controller-runtime",
         }
@@ -93,7 +100,11 @@ impl Peer {
 
     const fn program(self) -> Program {
         match self {
-            Self::KubeRs | Self::KubeRsLean | Self::KubeRsCurrent | Self::KubeRsDynamic => Program::KubeRs,
+            Self::KubeRs
+            | Self::KubeRsLean
+            | Self::KubeRsCurrent
+            | Self::KubeRsDynamic
+            | Self::KubeRsShared => Program::KubeRs,
             Self::KubeRsMimalloc => Program::KubeRsMimalloc,
             Self::ClientGo => Program::ClientGo,
             Self::ControllerRuntime => Program::ControllerRuntime,
@@ -102,8 +113,13 @@ impl Peer {
 
     /// Whether this is something that it does, and does otherwise than another.
     fn takes(self, args: &Args) -> bool {
+        let several = args.controllers > 1;
         match self {
-            Self::KubeRsDynamic => !args.metadata,
+            // As many watches and stores as controllers.
+            Self::KubeRs | Self::KubeRsLean if several => args.controllers * args.objects <= COPIES,
+            Self::KubeRsCurrent | Self::KubeRsMimalloc | Self::ClientGo if several => false,
+            Self::KubeRsDynamic => !args.metadata && !several,
+            Self::KubeRsShared => several,
             Self::ClientGo | Self::ControllerRuntime => args.page_size == GO_PAGE,
             _ => true,
         }

@@ -8,18 +8,21 @@ use std::process::Command;
 use serde_json::Value;
 use steersman_apiserver::front::{Options, Server};
 
-/// The figures of every run.
+/// The figures of every run. Of ours and of the limit: peers that lie there may have been built of another state of these files.
 fn contest(name: &str, words: &[&str]) -> Value {
     let json = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.json"));
     let output = Command::new(env!("CARGO_BIN_EXE_steersman-bench"))
         .args(words)
-        .args(["--no-build", "--runs", "1", "--json"])
+        .args(["--no-build", "--peer", "none", "--runs", "1", "--json"])
         .arg(&json)
         .output()
         .unwrap();
     let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{errors}");
-    assert!(text.contains("| threads ") && text.contains("| smol ") && !text.contains("NaN"), "{text}");
+    assert!(
+        ["| threads ", "| smol "].iter().all(|name| text.contains(name)) && !text.contains("NaN"),
+        "{text}"
+    );
     serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap()
 }
 
@@ -76,31 +79,34 @@ fn every_event_is_reconciled_in_the_end() {
     });
 }
 
-/// One contest of `compare`, with the limit, which must do the same work to be one, and with a peer of each kind that was built.
-fn compare(name: &str, figures_of_each: usize) {
+/// One contest of `compare`, with the limit where it takes part: it must do the same work to be one.
+fn compare(name: &str, figures_of_each: usize) -> Value {
     let chart = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("compare-{name}.svg"));
-    let words = ["compare", "--contest", name, "--objects", "100", "--events", "500"];
-    let others = ["--peer", "kube-rs-lean", "--peer", "client-go", "--svg", chart.to_str().unwrap()];
-    let figures = contest(&format!("compare-{name}"), &[&words[..], &others].concat());
-    let contestants = figures[name]["contestants"].as_object().unwrap();
-    assert!(["threads", "smol", "limit"].iter().all(|name| contestants.contains_key(*name)));
+    let words = ["compare", "--contest", name, "--objects", "100", "--events", "500", "--svg"];
+    let others = [chart.to_str().unwrap(), "--controllers", "3", "--after", "1"];
+    let all = contest(&format!("compare-{name}"), &[&words[..], &others].concat());
+    let contestants = all[name]["contestants"].as_object().unwrap();
+    let limited = !["timers", "sharing", "spike"].contains(&name);
+    assert!(["threads", "smol"].iter().all(|name| contestants.contains_key(*name)));
+    assert_eq!(contestants.contains_key("limit"), limited);
     for (contestant, runs) in contestants {
         let run = &runs[0];
         assert!(run["resident"].as_u64().unwrap() > 0 && run["threads"].as_u64().unwrap() > 0, "{run}");
         assert!((0.0..60.0).contains(&run["start"].as_f64().unwrap()), "{contestant}: {run}");
-        if ["watch", "latency"].contains(&name) {
+        if ["watch", "latency", "timers", "sharing"].contains(&name) {
             assert!((100..=500).contains(&run["reconciles"].as_u64().unwrap()), "{contestant}: {run}");
             assert!(run["first"].as_f64().unwrap() > 0.0, "{contestant}: {run}");
         }
     }
-    let figures = figures["figures"].as_array().unwrap();
+    let figures = all["figures"].as_array().unwrap();
     assert_eq!(figures.len(), figures_of_each);
     for figure in figures {
-        // Ours beside the limit, and beside the peers if there are any.
+        // Ours beside the limit.
         let ratios = figure["ratios"].as_object().unwrap().len();
-        assert_eq!(ratios, if contestants.len() == 3 { 2 } else { 4 }, "{figure}");
+        assert_eq!(ratios, if limited { 2 } else { 0 }, "{figure}");
     }
     assert!(fs::read_to_string(chart).unwrap().ends_with("</svg>\n"));
+    all[name].clone()
 }
 
 #[test]
@@ -152,6 +158,42 @@ fn a_cluster_is_filled_changed_and_tidied_up() {
             }
         }
     }
+}
+
+#[test]
+fn reconciles_that_are_asked_for_in_an_hour_are_compared() {
+    each(&compare("timers", 4), |run| assert!(run["base_resident"].as_f64().unwrap() > 0.0, "{run}"));
+}
+
+#[test]
+fn controllers_that_share_a_watch_are_compared() {
+    // With one watch, however many there are, and each pod is reconciled by one of them.
+    each(&compare("sharing", 6), |run| assert_eq!(run["watches"], 1, "{run}"));
+}
+
+#[test]
+fn spikes_are_compared() {
+    each(&compare("spike", 5), |run| {
+        for key in ["relist_peak", "after_resident"] {
+            assert!(run[key].as_u64().unwrap() > 0, "{run}");
+        }
+        assert!(run["after_resident_part"].as_f64().unwrap() < 2.0, "{run}");
+    });
+}
+
+#[test]
+fn what_an_event_costs_by_the_number_of_pods() {
+    let plot = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("scale.svg");
+    let words = ["scale", "--sizes", "10,200", "--events", "300", "--limit", "--svg", plot.to_str().unwrap()];
+    let figures = contest("scale", &words);
+    for (pods, reconciles) in [("10", 10..=300), ("200", 200..=300)] {
+        each(&figures[pods], |run| {
+            assert!(reconciles.contains(&run["reconciles"].as_u64().unwrap()), "{run}");
+        });
+    }
+    assert_eq!(figures["figures"].as_array().unwrap().len(), 10);
+    let plot = fs::read_to_string(plot).unwrap();
+    assert_eq!(plot.matches("<path ").count(), 3);
 }
 
 #[test]

@@ -6,15 +6,16 @@ mod contestant;
 mod measure;
 #[path = "../ours.rs"]
 mod ours;
+#[path = "../spike.rs"]
+mod spike;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use steersman_core::controller::Action;
 use steersman_core::object::Object;
 
 use contestant::{Job, Meter, Reconciles};
-use ours::{begin, controller, kubeconfig, sources, wait};
+use ours::{action, begin, controllers, kubeconfig, sources, wait};
 
 fn main() -> ExitCode {
     ours::main("smol", smol)
@@ -24,15 +25,16 @@ fn smol(job: &Job, meter: &Meter) -> Result<(), String> {
     use steersman_smol::{Client, Context, Manager, Spawner};
     let (reconciles, reached) = Reconciles::new(job);
     let reconciles = Arc::new(reconciles);
-    let counter = Arc::clone(&reconciles);
-    let reconcile = move |pod: Arc<Object>, _: Context| {
-        begin(&counter, &pod);
-        std::future::ready(Ok::<_, String>(Action::await_change()))
-    };
     let client = Client::from_options(kubeconfig(job)).map_err(|e| e.to_string())?;
     let spawner = Spawner::new(|task| smol::spawn(task).detach());
-    let manager =
-        Manager::new(client, spawner).sources(sources(job)).controller(controller(job).run(reconcile));
+    let mut manager = Manager::new(client, spawner).sources(sources(job));
+    for controller in controllers(job) {
+        let (counter, action) = (Arc::clone(&reconciles), action(job));
+        manager = manager.controller(controller.run(move |pod: Arc<Object>, _: Context| {
+            begin(&counter, &pod);
+            std::future::ready(Ok::<_, String>(action))
+        }));
+    }
     let handle = manager.start().map_err(|e| e.to_string())?;
     wait(job, meter, &reconciles, &reached, || handle.status());
     Ok(())

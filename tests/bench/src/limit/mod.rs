@@ -23,9 +23,15 @@ use steersman_core::wire::http::{
     HttpEvent, HttpLimits, Method, RequestHead, ResponseContext, ResponseDecoder, write_request,
 };
 
+use crate::args::Args;
 use crate::contestant::{Job, Meter, Reconciles, Resource};
 use cut::Cutter;
 use fields::Fields;
+
+/// Whether it can do this: it has no controllers, and never lists again.
+pub(crate) const fn takes(args: &Args) -> bool {
+    !args.spike && !args.requeue && args.controllers == 1
+}
 
 /// Does the job and prints what it cost.
 ///
@@ -33,8 +39,8 @@ use fields::Fields;
 /// One line that says what cannot be done.
 pub(crate) fn run(job: &Job) -> Result<(), String> {
     let meter = Meter::start();
-    if job.variant != "limit" {
-        return Err(format!("this is not {}", job.variant));
+    if job.variant != "limit" || job.spike || job.requeue || job.controllers > 1 {
+        return Err(format!("this does not do the work of {}", job.variant));
     }
     if job.resource != Resource::Pods || !job.namespace.is_empty() {
         return Err("the server of this has pods alone, and all of them".to_owned());

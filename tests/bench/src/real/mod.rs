@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 
 use crate::args::Args;
 use crate::chart;
-use crate::compare::figure;
 use crate::comparison::{Figure, Group};
 use crate::contest::{self, Contestant, Process};
 use crate::contestant::Resource;
+use crate::contests::figure;
 use crate::table::median;
 use cluster::Cluster;
 

@@ -11,7 +11,7 @@ use steersman_core::wire::http::{
     BodyFraming, IncomingHead, write_chunk, write_last_chunk, write_response, write_response_head,
 };
 
-use super::{Server, Tls, lock, parameter};
+use super::{Listed, Server, Tls, lock, parameter};
 use crate::contestant::nanos_since_1970;
 use crate::pods::{Form, State};
 
@@ -19,6 +19,10 @@ use crate::pods::{Form, State};
 const CHUNK: usize = 32 * 1024;
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
+
+/// The last frame of a watch whose version is gone.
+const EXPIRED: &[u8] = br#"{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old resource version","reason":"Expired","code":410}}
+"#;
 
 impl Server {
     pub(super) fn answer(&self, head: &IncomingHead, tls: &mut Tls) -> io::Result<()> {
@@ -41,10 +45,11 @@ impl Server {
         if is("watch") {
             return self.watch(form, is("sendInitialEvents"), tls);
         }
-        let from = number("continue").unwrap_or(0).min(self.options.pods.count());
+        let listed = *lock(&self.listed);
+        let from = number("continue").unwrap_or(0).min(listed.count);
         let limit = number("limit").unwrap_or(0);
         let until = if limit == 0 { u64::MAX } else { from.saturating_add(limit) };
-        let until = until.min(self.options.pods.count());
+        let until = until.min(listed.count);
         let gzip = self.options.gzip
             && !partial
             && head.header("accept-encoding").is_some_and(|a| a.contains("gzip"));
@@ -54,21 +59,22 @@ impl Server {
         let mut out = Vec::with_capacity(2 * CHUNK);
         write_response_head(&mut out, 200, &[JSON], BodyFraming::Chunked);
         let mut chunks = Chunks { tls, out, body: Vec::with_capacity(2 * CHUNK) };
-        self.list(form, from, until, |bytes| chunks.add(bytes))?;
+        self.list(form, listed, from, until, |bytes| chunks.add(bytes))?;
         chunks.end()
     }
 
     fn list(
         &self,
         form: Form,
+        listed: Listed,
         from: u64,
         until: u64,
         mut add: impl FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
         let (pods, (kind, api_version)) = (&self.options.pods, form.kind());
-        let mut metadata = format!(r#"{{"resourceVersion":"{}""#, pods.list_version());
-        if until < pods.count() {
-            metadata += &format!(r#","continue":"{until}","remainingItemCount":{}"#, pods.count() - until);
+        let mut metadata = format!(r#"{{"resourceVersion":"{}""#, pods.list_version() + listed.times);
+        if until < listed.count {
+            metadata += &format!(r#","continue":"{until}","remainingItemCount":{}"#, listed.count - until);
         }
         let head = format!(
             r#"{{"kind":"{kind}List","apiVersion":"{api_version}","metadata":{metadata}}},"items":["#
@@ -80,7 +86,7 @@ impl Server {
             if n > from {
                 item.push(b',');
             }
-            pods.item(form, n, State::default(), &mut item);
+            pods.item(form, n * (pods.count() / listed.count), State::default(), &mut item);
             add(&item)?;
         }
         add(b"]}\n")
@@ -104,7 +110,8 @@ impl Server {
             return Ok(Arc::clone(page));
         }
         let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-        self.list(Form::Whole, from, until, |bytes| gzip.write_all(bytes))?;
+        let listed = *lock(&self.listed);
+        self.list(Form::Whole, listed, from, until, |bytes| gzip.write_all(bytes))?;
         let page: Arc<[u8]> = gzip.finish()?.into();
         lock(&self.pages).insert((from, until), Arc::clone(&page));
         Ok(page)
@@ -120,7 +127,7 @@ impl Server {
     }
 
     fn watch(&self, form: Form, initial: bool, tls: &mut Tls) -> io::Result<()> {
-        let pods = &self.options.pods;
+        let (pods, times) = (&self.options.pods, lock(&self.listed).times);
         let mut out = Vec::with_capacity(2 * CHUNK);
         write_response_head(&mut out, 200, &[JSON], BodyFraming::Chunked);
         let mut frame = Vec::new();
@@ -134,13 +141,18 @@ impl Server {
             write_chunk(&mut out, &bookmark(form, pods.list_version(), true));
         }
         send(&mut out, 0, tls)?;
+        // The harness counts them.
+        println!("watched");
         if self.options.events > 0 {
             self.wait_for_permit();
             self.events(form, &mut out, tls)?;
         }
         let mut last = Vec::new();
-        write_chunk(&mut last, &bookmark(form, pods.event_version(self.options.events), false));
-        self.idle(tls, &last)
+        write_chunk(&mut last, &bookmark(form, pods.event_version(self.options.events) + times, false));
+        self.idle(times, tls, &last)?;
+        write_chunk(&mut out, EXPIRED);
+        write_last_chunk(&mut out);
+        send(&mut out, 0, tls)
     }
 
     fn events(&self, form: Form, out: &mut Vec<u8>, tls: &mut Tls) -> io::Result<()> {

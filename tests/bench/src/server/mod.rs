@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustls::{ServerConnection, StreamOwned};
 use steersman_core::wire::http::{HttpLimits, IncomingHead, RequestDecoder, RequestEvent};
@@ -21,6 +21,9 @@ use crate::pods::Pods;
 
 /// How long a watch is silent before it sends a bookmark.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(15);
+
+/// How soon a silent watch notices that it has expired.
+const POLL: Duration = Duration::from_millis(200);
 
 /// What the server does.
 #[derive(Debug)]
@@ -41,6 +44,7 @@ type Range = (u64, u64);
 
 struct Server {
     options: Options,
+    listed: Mutex<Listed>,
     /// Watches that may begin with their events.
     permits: Mutex<u64>,
     permitted: Condvar,
@@ -48,10 +52,19 @@ struct Server {
     pages: Mutex<BTreeMap<Range, Arc<[u8]>>>,
 }
 
+/// What lists hold now.
+#[derive(Clone, Copy, Debug)]
+struct Listed {
+    /// How many of the pods there still are; they are spread evenly over those that there were.
+    count: u64,
+    /// How often that was said: open watches of an earlier time have expired.
+    times: u64,
+}
+
 type Tls = StreamOwned<ServerConnection, TcpStream>;
 
-/// Serves until standard input ends. Each line of it lets one watch begin with its events. Says `ready`, and then when each first
-/// state was asked for.
+/// Serves until standard input ends. Each line `go` lets one watch begin with its events; `expire N` ends all that are open with 410,
+/// and lists hold N pods from then on. Says `ready`, and then when each first state was asked for, and each watch that was opened.
 ///
 /// # Errors
 /// When there is no port, or the kubeconfig cannot be written.
@@ -60,6 +73,7 @@ pub(crate) fn serve(options: Options, kubeconfig: &Path) -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     tls::write_kubeconfig(kubeconfig, &format!("https://{}", listener.local_addr()?), &ca)?;
     let server = Arc::new(Server {
+        listed: Mutex::new(Listed { count: options.pods.count(), times: 0 }),
         options,
         permits: Mutex::new(0),
         permitted: Condvar::new(),
@@ -83,7 +97,14 @@ pub(crate) fn serve(options: Options, kubeconfig: &Path) -> io::Result<()> {
         }
     });
     for line in io::stdin().lines() {
-        line?;
+        let line = line?;
+        if let Some(count) = line.strip_prefix("expire ").and_then(|n| n.parse::<u64>().ok()) {
+            let mut listed = lock(&server.listed);
+            listed.count = count.clamp(1, server.options.pods.count());
+            listed.times += 1;
+            lock(&server.pages).clear();
+            continue;
+        }
         *lock(&server.permits) += 1;
         server.permitted.notify_one();
     }
@@ -119,20 +140,24 @@ impl Server {
         *permits -= 1;
     }
 
-    /// Bookmarks for ever; ends when the client does.
-    fn idle(&self, tls: &mut Tls, bookmark: &[u8]) -> io::Result<()> {
-        tls.sock.set_read_timeout(Some(BOOKMARK_EVERY))?;
-        loop {
+    /// Bookmarks until a watch that began at `times` has expired; an error when the client goes away before.
+    fn idle(&self, times: u64, tls: &mut Tls, bookmark: &[u8]) -> io::Result<()> {
+        tls.sock.set_read_timeout(Some(POLL))?;
+        let mut sent = Instant::now();
+        while lock(&self.listed).times == times {
             match tls.read(&mut [0; 64]) {
-                Ok(0) => return Ok(()),
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(_) => {}
-                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                    tls.write_all(bookmark)?;
-                    tls.flush()?;
-                }
+                Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
                 Err(e) => return Err(e),
             }
+            if sent.elapsed() >= BOOKMARK_EVERY {
+                sent = Instant::now();
+                tls.write_all(bookmark)?;
+                tls.flush()?;
+            }
         }
+        tls.sock.set_read_timeout(None)
     }
 }
 

@@ -2,13 +2,16 @@ package contestant
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 )
 
 // Job is what is to be done.
 type Job struct {
 	// Watch: take events and reconcile, instead of a first state alone.
-	Watch      bool
+	Watch bool
+	// Spike: keep a first state up to date, and tell what is held when asked.
+	Spike      bool
 	Kubeconfig string
 	// ConfigMaps instead of Pods.
 	ConfigMaps bool
@@ -24,15 +27,19 @@ type Job struct {
 	Metadata  bool
 	// Protobuf: the server speaks it.
 	Protobuf bool
-	Variant  string
+	// Controllers share the objects: each has a part of them.
+	Controllers uint64
+	// Requeue: each reconcile asks for another one after an hour.
+	Requeue bool
+	Variant string
 }
 
 func jobOf(args []string) (Job, error) {
 	var job Job
-	if len(args) == 0 || args[0] != "list" && args[0] != "watch" {
-		return job, fmt.Errorf("list or watch, not %q", args)
+	if len(args) == 0 || !slices.Contains([]string{"list", "watch", "spike"}, args[0]) {
+		return job, fmt.Errorf("list, watch or spike, not %q", args)
 	}
-	job.Watch = args[0] == "watch"
+	job.Watch, job.Spike = args[0] == "watch", args[0] == "spike"
 	pairs := map[string]string{}
 	for rest := args[1:]; len(rest) > 0; rest = rest[2:] {
 		if len(rest) == 1 {
@@ -69,6 +76,8 @@ func jobOf(args []string) (Job, error) {
 	job.Streaming = text("--streaming") == "true"
 	job.Metadata = text("--metadata") == "true"
 	job.Protobuf = text("--protobuf") == "true"
+	job.Controllers = max(number("--controllers"), 1)
+	job.Requeue = text("--requeue") == "true"
 	job.Variant = text("--variant")
 	return job, failed
 }

@@ -2,18 +2,22 @@
 //!
 //! Variants, by the parts of their names: `kube-rs` alone is typed objects as they come; every other drops `managedFields` before an
 //! object is stored, as an expert would (`lean`); `current` runs on one thread, `dynamic` has `DynamicObject`s, and `mimalloc` is
-//! the program of this name, which has another allocator.
+//! the program of this name, which has another allocator. Several controllers have a watch and a store each, but for `shared`:
+//! they subscribe to one.
 
 #[path = "../../../src/contestant.rs"]
 mod contestant;
 #[path = "../../../src/measure.rs"]
 mod measure;
+#[path = "../../../src/spike.rs"]
+mod spike;
 
 use std::env;
 use std::error::Error;
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::{Stream, StreamExt as _, future::ready};
 use k8s_openapi::NamespaceResourceScope;
@@ -22,7 +26,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::core::{ApiResource, DynamicObject, PartialObjectMeta};
 use kube::runtime::controller::{Action, Controller};
 use kube::runtime::reflector::store::Writer;
-use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::runtime::{WatchStreamExt as _, reflector, watcher};
 use kube::{Api, Client, Config, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use tokio::runtime::Builder;
@@ -79,8 +83,11 @@ where
         return work(watcher(api, config), kind, job, meter).await;
     }
     let api = within::<K>(client, &job);
+    if job.controllers > 1 {
+        return share(api, config, job, meter).await;
+    }
     if job.watch && !lean(&job) {
-        return reconcile(Controller::new(api, config), job, meter).await;
+        return reconcile(vec![Controller::new(api, config)], job, meter).await;
     }
     work(watcher(api, config), (), job, meter).await
 }
@@ -127,31 +134,82 @@ where
         .reflect(writer);
     if job.watch {
         let controller = Controller::for_stream_with(objects.applied_objects(), store, kind);
-        return reconcile(controller, job, meter).await;
+        return reconcile(vec![controller], job, meter).await;
     }
     tokio::spawn(objects.for_each(|_| ready(())));
     store.wait_until_ready().await?;
-    meter.first_state();
+    tokio::task::spawn_blocking(move || {
+        meter.first_state();
+        if job.spike {
+            spike::answer();
+        }
+    })
+    .await?;
     Ok(())
 }
 
-async fn reconcile<K>(controller: Controller<K>, job: Job, meter: Meter) -> Result<(), Failed>
+/// Several controllers, each with the objects of its shard.
+async fn share<K>(api: Api<K>, config: watcher::Config, job: Job, meter: Meter) -> Result<(), Failed>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    let (lean, all) = (lean(&job), job.controllers);
+    let objects = move || {
+        watcher(api.clone(), config.clone()).default_backoff().modify(move |object: &mut K| {
+            if lean {
+                object.managed_fields_mut().clear();
+            }
+        })
+    };
+    let mut controllers = Vec::new();
+    if job.variant.contains("shared") {
+        let (store, writer) = reflector::store_shared::<K>(256);
+        for n in 0..all {
+            let mine = writer.subscribe().ok_or("this store cannot be shared")?;
+            let mine = mine.filter(move |object| ready(shard(object.as_ref(), all) == n));
+            controllers.push(Controller::for_shared_stream(mine, store.clone()));
+        }
+        tokio::spawn(objects().reflect_shared(writer).for_each(|_| ready(())));
+    } else {
+        for n in 0..all {
+            let writer = Writer::new(());
+            let store = writer.as_reader();
+            let mine = objects().reflect(writer).applied_objects();
+            let mine = mine.filter(move |o| ready(o.as_ref().map_or(true, |o| shard(o, all) == n)));
+            controllers.push(Controller::for_stream(mine, store));
+        }
+    }
+    reconcile(controllers, job, meter).await
+}
+
+/// Which of so many controllers has this object.
+fn shard(object: &impl Resource, controllers: u64) -> u64 {
+    let digits = object.meta().uid.as_deref().and_then(|uid| uid.get(..8));
+    digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0) % controllers
+}
+
+async fn reconcile<K>(controllers: Vec<Controller<K>>, job: Job, meter: Meter) -> Result<(), Failed>
 where
     K: Resource + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
     K::DynamicType: Clone + Debug + Eq + Hash + Send + Sync + Unpin + 'static,
 {
     let (reconciles, reached) = Reconciles::new(&job);
     let reconciles = Arc::new(reconciles);
-    let controller = controller.run(
-        |object: Arc<K>, reconciles: Arc<Reconciles>| async move {
-            let text = |name| object.annotations().get(name).map(String::as_str);
-            reconciles.begin(text(EVENT), text(SENT));
-            Ok::<_, watcher::Error>(Action::await_change())
-        },
-        |_, _, _| Action::await_change(),
-        Arc::clone(&reconciles),
-    );
-    tokio::spawn(controller.for_each(|_| ready(())));
+    for controller in controllers {
+        let requeue = job.requeue;
+        let controller = controller.run(
+            move |object: Arc<K>, reconciles: Arc<Reconciles>| async move {
+                let text = |name| object.annotations().get(name).map(String::as_str);
+                reconciles.begin(text(EVENT), text(SENT));
+                let hour = Duration::from_secs(3_600);
+                let action = if requeue { Action::requeue(hour) } else { Action::await_change() };
+                Ok::<_, watcher::Error>(action)
+            },
+            |_, _, _| Action::await_change(),
+            Arc::clone(&reconciles),
+        );
+        tokio::spawn(controller.for_each(|_| ready(())));
+    }
     // The runtime may have this thread alone: who waits for the end does it elsewhere.
     tokio::task::spawn_blocking(move || reconciles.finish(&reached, &meter)).await?;
     Ok(())

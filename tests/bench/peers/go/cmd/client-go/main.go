@@ -36,7 +36,7 @@ func informer(ctx context.Context, config *rest.Config, job contestant.Job, mete
 		for !shared.HasSynced() {
 			time.Sleep(2 * time.Millisecond)
 		}
-		return meter.FirstState()
+		return meter.FirstState(job)
 	}
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
 	enqueue := func(obj any) {
@@ -63,6 +63,9 @@ func informer(ctx context.Context, config *rest.Config, job contestant.Job, mete
 				reconciles.Begin(obj.(metav1.Object).GetAnnotations())
 			}
 			queue.Forget(key)
+			if job.Requeue {
+				queue.AddAfter(key, time.Hour)
+			}
 			queue.Done(key)
 		}
 	}()

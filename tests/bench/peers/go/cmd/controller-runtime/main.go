@@ -5,7 +5,11 @@ import (
 	"contestants/contestant"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
+	"strconv"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -28,7 +32,7 @@ func main() {
 	contestant.Main("controller-runtime", manager)
 }
 
-// manager is what is written with controller-runtime: a manager with one controller.
+// manager is what is written with controller-runtime: a manager with controllers of one kind, which share its cache.
 func manager(ctx context.Context, config *rest.Config, job contestant.Job, meter contestant.Meter) error {
 	if job.PageSize != 500 {
 		return errors.New("--page-size: an informer's is 500")
@@ -76,13 +80,23 @@ func manager(ctx context.Context, config *rest.Config, job contestant.Job, meter
 			return reconcile.Result{}, client.IgnoreNotFound(err)
 		}
 		reconciles.Begin(object.GetAnnotations())
+		if job.Requeue {
+			return reconcile.Result{RequeueAfter: time.Hour}, nil
+		}
 		return reconcile.Result{}, nil
 	}
-	if err := builder.ControllerManagedBy(manager).
-		Named("objects").
-		For(kind, how...).
-		Complete(reconcile.Func(look)); err != nil {
-		return err
+	for n := range job.Controllers {
+		how := how
+		if job.Controllers > 1 {
+			mine := predicate.NewPredicateFuncs(func(object client.Object) bool { return shard(object, job) == n })
+			how = append(slices.Clone(how), builder.WithPredicates(mine))
+		}
+		if err := builder.ControllerManagedBy(manager).
+			Named(fmt.Sprint("objects-", n)).
+			For(kind, how...).
+			Complete(reconcile.Func(look)); err != nil {
+			return err
+		}
 	}
 	// An informer that is there before the cache starts is one that its start waits for.
 	if _, err := manager.GetCache().GetInformer(ctx, kept); err != nil {
@@ -95,7 +109,7 @@ func manager(ctx context.Context, config *rest.Config, job contestant.Job, meter
 		if job.Watch {
 			done <- reconciles.Finish(meter)
 		} else if manager.GetCache().WaitForCacheSync(ctx) {
-			done <- meter.FirstState()
+			done <- meter.FirstState(job)
 		}
 	}()
 	select {
@@ -104,6 +118,15 @@ func manager(ctx context.Context, config *rest.Config, job contestant.Job, meter
 	case err := <-done:
 		return err
 	}
+}
+
+// shard is the number of the controller that has this object.
+func shard(object client.Object, job contestant.Job) uint64 {
+	digits, err := strconv.ParseUint(string(object.GetUID())[:8], 16, 64)
+	if err != nil {
+		return 0
+	}
+	return digits % job.Controllers
 }
 
 // staticMapper knows both kinds and asks the server for nothing.
