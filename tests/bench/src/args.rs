@@ -27,6 +27,8 @@ pub(crate) struct Args {
     pub controllers: u64,
     /// Each reconcile asks for another one after an hour.
     pub requeue: bool,
+    /// Each reconcile of ours decodes its object.
+    pub parse: bool,
     /// Seconds after a list until it is asked what is held.
     pub after: u64,
     pub runs: usize,
@@ -85,6 +87,7 @@ Usage: steersman-bench COMMAND [OPTIONS]
   --rate N           events a second; 0 for as fast as they are taken [0; real: 500]
   --controllers N    controllers in one process that share the pods of a watch, a part each [1; `sharing`: 200]
   --requeue          each reconcile asks for another one after an hour
+  --parse            each reconcile of ours decodes its pod; the others have done so before
   --after SECONDS    of `spike`: from a list to its memory [10]
   --executor NAME    threads, smol or none; may be given several times [both]
   --peer NAME        kube-rs (as it comes); kube-rs-lean, -current, -mimalloc, -dynamic, -shared (managedFields dropped; and
@@ -92,7 +95,7 @@ Usage: steersman-bench COMMAND [OPTIONS]
                      client-go; controller-runtime; or none; may be given several times [compare, real: all, else none]
   --limit            also the least that the work can cost: TLS, the ends of frames, one pass for metadata, one copy
                      [compare: always]
-  --contest NAME     of `compare`: list, streaming, metadata, watch, latency, idle, timers, sharing or spike; may be given
+  --contest NAME     of `compare`: list, streaming, metadata, watch, latency, idle, parse, timers, sharing or spike; may be given
                      several times [all]
   --sizes N,N,...    of `scale`: how many pods [1000,10000,100000]
   --peer-objects N   of `scale`: up to how many pods the peers take part, who need more memory [100000]
@@ -136,6 +139,7 @@ impl Args {
             rate: 0,
             controllers: 1,
             requeue: false,
+            parse: false,
             after: 10,
             runs: 5,
             seed: 1,
@@ -175,6 +179,7 @@ impl Args {
                 "--rate" => args.rate = number(&name, &value()?)?,
                 "--controllers" => args.controllers = number(&name, &value()?)?,
                 "--requeue" => args.requeue = true,
+                "--parse" => args.parse = true,
                 "--after" => args.after = number(&name, &value()?)?,
                 "--sizes" => {
                     args.sizes = value()?.split(',').map(|n| number(&name, n)).collect::<Result<_, _>>()?;
@@ -251,7 +256,7 @@ impl Args {
         let (page_size, streaming) = (self.page_size.to_string(), self.streaming.to_string());
         let (metadata, protobuf) = (self.metadata.to_string(), self.protobuf.to_string());
         let (before, controllers) = (self.before.to_string(), self.controllers.to_string());
-        let requeue = self.requeue.to_string();
+        let (requeue, parse) = (self.requeue.to_string(), self.parse.to_string());
         [
             match (self.spike, self.watch) {
                 (true, _) => "spike",
@@ -282,6 +287,8 @@ impl Args {
             &controllers,
             "--requeue",
             &requeue,
+            "--parse",
+            &parse,
             "--variant",
             variant,
         ]
@@ -302,14 +309,14 @@ mod tests {
     #[test]
     fn what_is_said_to_others_is_what_was_asked_for() {
         let args =
-            parse(true, "--objects 7 --rate 3 --gzip --streaming --metadata --page-size 0 --executor smol --controllers 3 --requeue")
+            parse(true, "--objects 7 --rate 3 --gzip --streaming --metadata --page-size 0 --executor smol --controllers 3 --requeue --parse")
                 .unwrap();
         let server = parse(true, &args.server_words().join(" ")).unwrap();
         assert_eq!((server.objects, server.rate, server.gzip, server.page_size), (7, 3, true, 0));
         let job = Job::from_args(args.job_words("smol", "f").into_iter()).unwrap();
         assert!(job.watch && job.streaming && job.metadata && job.page_size.is_none());
         assert_eq!((job.objects, job.variant.as_str(), job.kubeconfig.as_str()), (7, "smol", "f"));
-        assert_eq!((job.controllers, job.requeue, job.spike), (3, true, false));
+        assert_eq!((job.controllers, job.requeue, job.parse, job.spike), (3, true, true, false));
     }
 
     #[test]

@@ -79,6 +79,8 @@ pub(crate) struct Job {
     pub controllers: u64,
     /// Each reconcile asks for another one after an hour.
     pub requeue: bool,
+    /// Each reconcile decodes its object, if nobody did before.
+    pub parse: bool,
     /// Which kind of contestant, if its program can be several.
     pub variant: String,
 }
@@ -112,6 +114,7 @@ impl Job {
             metadata: flag("--metadata")?,
             controllers: number("--controllers")?.max(1),
             requeue: flag("--requeue")?,
+            parse: flag("--parse")?,
             variant: text("--variant")?,
         })
     }
@@ -203,8 +206,8 @@ impl Reconciles {
     }
 
     /// Waits for both points and tells what it cost until the first and from one to the other: times in seconds, memory in
-    /// bytes.
-    pub(crate) fn finish(&self, reached: &Receiver<Reached>, meter: &Meter) {
+    /// bytes. `more` are members that follow.
+    pub(crate) fn finish(&self, reached: &Receiver<Reached>, meter: &Meter, more: impl FnOnce() -> String) {
         let _ = reached.recv();
         let (first, first_cpu) = (meter.began.elapsed().as_secs_f64(), cpu().as_secs_f64());
         thread::park_timeout(SETTLE);
@@ -228,7 +231,7 @@ impl Reconciles {
         println!(
             concat!(
                 r#"{{"main":{},"first":{:.4},"first_cpu":{:.2},"time":{:.4},"cpu":{:.2},"reconciles":{},"p50":{:.7},"p99":{:.7},"#,
-                r#""max":{:.7},"resident":{},"peak":{},"threads":{}}}"#
+                r#""max":{:.7},"resident":{},"peak":{},"threads":{}{}}}"#
             ),
             meter.main,
             first,
@@ -241,7 +244,8 @@ impl Reconciles {
             seconds(at(1.0)),
             held.resident,
             held.peak,
-            held.threads
+            held.threads,
+            more()
         );
     }
 }

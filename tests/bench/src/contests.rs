@@ -35,9 +35,12 @@ impl Contest {
 pub(crate) fn of_words(words: &[String]) -> Result<(Args, Vec<Contest>), String> {
     let parse = |watch| Args::parse(watch, words.iter().cloned());
     let (mut list, mut watch) = (parse(false)?, parse(true)?);
-    for (option, given) in
-        [("--metadata", list.metadata), ("--streaming", list.streaming), ("--requeue", list.requeue)]
-    {
+    for (option, given) in [
+        ("--metadata", list.metadata),
+        ("--streaming", list.streaming),
+        ("--requeue", list.requeue),
+        ("--parse", list.parse),
+    ] {
         if given {
             return Err(format!("{option}: `compare` has a contest of it"));
         }
@@ -54,6 +57,7 @@ pub(crate) fn of_words(words: &[String]) -> Result<(Args, Vec<Contest>), String>
     let (pods, events) = (list.objects, watch.events);
     // No limit in what it does not do.
     let timers = Args { metadata: true, requeue: true, objects: list.objects, limit: false, ..watch.clone() };
+    let parsing = Args { parse: true, limit: false, ..watch.clone() };
     let sharing = Args { controllers, limit: false, ..watch.clone() };
     let spike = Args { spike: true, limit: false, ..list.clone() };
     let mut all = vec![
@@ -88,6 +92,15 @@ pub(crate) fn of_words(words: &[String]) -> Result<(Args, Vec<Contest>), String>
             Args { objects: 1, ..list.clone() },
             idle(),
         ),
+        Contest {
+            base: Some(Args { parse: false, ..parsing.clone() }),
+            ..Contest::new(
+                "parse",
+                format!("{} pods, {events} events, each reconcile decodes its pod", parsing.objects),
+                parsing.clone(),
+                parsed(&parsing),
+            )
+        },
         Contest {
             base: Some(Args { requeue: false, ..timers.clone() }),
             ..Contest::new(
@@ -173,6 +186,16 @@ fn idle() -> Vec<Figure> {
     ]
 }
 
+fn parsed(args: &Args) -> Vec<Figure> {
+    let events = args.events as f64;
+    vec![
+        Figure { charted: true, ..figure("CPU us/event", 1, "cpu", 1e6 / events) },
+        figure("without", 1, "base_cpu", 1e6 / events),
+        figure("decoded/reconcile", 2, "parses", 1.0),
+        figure("reconciles by metadata alone", 2, "metadata_alone", 1.0),
+    ]
+}
+
 fn pending(args: &Args) -> Vec<Figure> {
     let (pods, events) = (args.objects as f64, args.events as f64);
     vec![
@@ -229,6 +252,7 @@ mod tests {
                 ("watch", 10_000, 70_000, 0, false, false),
                 ("latency", 10_000, 20_000, 2_000, false, false),
                 ("idle", 1, 0, 0, false, false),
+                ("parse", 10_000, 70_000, 0, false, false),
                 ("timers", 50_000, 70_000, 0, false, true),
                 ("sharing", 10_000, 70_000, 0, false, false),
                 ("spike", 50_000, 0, 0, false, false),
@@ -240,6 +264,7 @@ mod tests {
             let base = contest.base.map(|b| (b.requeue, b.controllers));
             let expected = match contest.name {
                 "timers" => (false, true, 1, false, Some((false, 1))),
+                "parse" => (false, false, 1, false, Some((false, 1))),
                 "sharing" => (false, false, CONTROLLERS, false, Some((false, 1))),
                 "spike" => (false, false, 1, true, None),
                 _ => (true, false, 1, false, None),

@@ -1,6 +1,7 @@
 //! What both contestants of steersman share: a controller, with the words that its users have.
 
 use std::env;
+use std::hint::black_box;
 use std::process::ExitCode;
 use std::sync::mpsc::Receiver;
 use std::thread;
@@ -76,17 +77,72 @@ fn shard(uid: &str, controllers: u64) -> u64 {
     uid.get(..8).and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0) % controllers
 }
 
-/// What a reconcile asks for.
-pub(crate) fn action(job: &Job) -> Action {
-    if job.requeue { Action::requeue(Duration::from_secs(3_600)) } else { Action::await_change() }
-}
-
 pub(crate) fn kubeconfig(job: &Job) -> config::Options {
     config::Options { path: Some(job.kubeconfig.clone()), ..config::Options::default() }
 }
 
-pub(crate) fn begin(reconciles: &Reconciles, object: &Object) {
+/// What an author of a controller of pods would decode of them.
+#[allow(dead_code, reason = "it is decoded, not looked at")]
+mod decoded {
+    use serde::Deserialize;
+    use steersman_core::object::ObjectMeta;
+
+    #[derive(Deserialize)]
+    pub(super) struct Pod {
+        pub metadata: ObjectMeta,
+        pub spec: PodSpec,
+        pub status: PodStatus,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    pub(super) struct PodSpec {
+        pub node_name: Option<String>,
+        pub containers: Vec<Container>,
+    }
+
+    #[derive(Deserialize)]
+    pub(super) struct Container {
+        pub name: String,
+        pub image: Option<String>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    pub(super) struct PodStatus {
+        pub phase: Option<String>,
+        #[serde(rename = "podIP")]
+        pub pod_ip: Option<String>,
+        #[serde(default)]
+        pub container_statuses: Vec<ContainerStatus>,
+    }
+
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    pub(super) struct ContainerStatus {
+        pub name: String,
+        pub ready: bool,
+        pub restart_count: u32,
+    }
+}
+
+/// What a reconcile does: it begins, and decodes the object if that is asked for.
+pub(crate) fn reconcile(job: &Job, reconciles: &Reconciles, object: &Object) -> Result<Action, String> {
     reconciles.begin(object.annotation(EVENT).as_deref(), object.annotation(SENT).as_deref());
+    if job.parse {
+        let pod: decoded::Pod = object.parse().map_err(|e| e.to_string())?;
+        black_box(pod);
+    }
+    Ok(if job.requeue { Action::requeue(Duration::from_secs(3_600)) } else { Action::await_change() })
+}
+
+/// How much the reconciles have read of their pods.
+fn read(status: &ManagerStatus) -> String {
+    let all = status.controllers.iter();
+    let (runs, parses) =
+        all.clone().fold((0, 0), |(runs, parses), c| (runs + c.results.total(), parses + c.reads.parses));
+    let alone = all.filter_map(|c| c.metadata_alone()).fold(0.0, f64::max);
+    format!(r#","parses":{:.3},"metadata_alone":{alone:.3}"#, parses as f64 / runs.max(1) as f64)
 }
 
 pub(crate) fn wait(
@@ -97,7 +153,7 @@ pub(crate) fn wait(
     status: impl Fn() -> ManagerStatus,
 ) {
     if job.watch {
-        return reconciles.finish(reached, meter);
+        return reconciles.finish(reached, meter, || read(&status()));
     }
     while status().ready().is_err() {
         thread::park_timeout(Duration::from_millis(2));

@@ -86,7 +86,7 @@ fn compare(name: &str, figures_of_each: usize) -> Value {
     let others = [chart.to_str().unwrap(), "--controllers", "3", "--after", "1"];
     let all = contest(&format!("compare-{name}"), &[&words[..], &others].concat());
     let contestants = all[name]["contestants"].as_object().unwrap();
-    let limited = !["timers", "sharing", "spike"].contains(&name);
+    let limited = !["parse", "timers", "sharing", "spike"].contains(&name);
     assert!(["threads", "smol"].iter().all(|name| contestants.contains_key(*name)));
     assert_eq!(contestants.contains_key("limit"), limited);
     for (contestant, runs) in contestants {
@@ -163,6 +163,13 @@ fn a_cluster_is_filled_changed_and_tidied_up() {
 #[test]
 fn reconciles_that_are_asked_for_in_an_hour_are_compared() {
     each(&compare("timers", 4), |run| assert!(run["base_resident"].as_f64().unwrap() > 0.0, "{run}"));
+}
+
+#[test]
+fn reconciles_that_decode_are_compared() {
+    each(&compare("parse", 4), |run| {
+        assert_eq!((run["parses"].as_f64(), run["metadata_alone"].as_f64()), (Some(1.0), Some(0.0)), "{run}");
+    });
 }
 
 #[test]

@@ -9,13 +9,14 @@ mod ours;
 #[path = "../spike.rs"]
 mod spike;
 
+use std::future::ready;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use steersman_core::object::Object;
 
 use contestant::{Job, Meter, Reconciles};
-use ours::{action, begin, controllers, kubeconfig, sources, wait};
+use ours::{controllers, kubeconfig, reconcile, sources, wait};
 
 fn main() -> ExitCode {
     ours::main("smol", smol)
@@ -29,11 +30,9 @@ fn smol(job: &Job, meter: &Meter) -> Result<(), String> {
     let spawner = Spawner::new(|task| smol::spawn(task).detach());
     let mut manager = Manager::new(client, spawner).sources(sources(job));
     for controller in controllers(job) {
-        let (counter, action) = (Arc::clone(&reconciles), action(job));
-        manager = manager.controller(controller.run(move |pod: Arc<Object>, _: Context| {
-            begin(&counter, &pod);
-            std::future::ready(Ok::<_, String>(action))
-        }));
+        let (counter, job) = (Arc::clone(&reconciles), job.clone());
+        let reconcile = move |object: Arc<Object>, _: Context| ready(reconcile(&job, &counter, &object));
+        manager = manager.controller(controller.run(reconcile));
     }
     let handle = manager.start().map_err(|e| e.to_string())?;
     wait(job, meter, &reconciles, &reached, || handle.status());

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use steersman_core::object::Object;
 
 use contestant::{Job, Meter, Reconciles};
-use ours::{action, begin, controllers, kubeconfig, sources, wait};
+use ours::{controllers, kubeconfig, reconcile, sources, wait};
 
 fn main() -> ExitCode {
     ours::main("threads", threads)
@@ -28,11 +28,9 @@ fn threads(job: &Job, meter: &Meter) -> Result<(), String> {
     let client = Client::from_options(kubeconfig(job)).map_err(|e| e.to_string())?;
     let mut manager = Manager::new(client).sources(sources(job));
     for controller in controllers(job) {
-        let (counter, action) = (Arc::clone(&reconciles), action(job));
-        manager = manager.controller(controller.run(move |pod: Arc<Object>, _: &Context| {
-            begin(&counter, &pod);
-            Ok::<_, String>(action)
-        }));
+        let (counter, job) = (Arc::clone(&reconciles), job.clone());
+        let reconcile = move |object: Arc<Object>, _: &Context| reconcile(&job, &counter, &object);
+        manager = manager.controller(controller.run(reconcile));
     }
     let handle = manager.start().map_err(|e| e.to_string())?;
     wait(job, meter, &reconciles, &reached, || handle.status());

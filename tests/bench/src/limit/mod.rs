@@ -30,7 +30,7 @@ use fields::Fields;
 
 /// Whether it can do this: it has no controllers, and never lists again.
 pub(crate) const fn takes(args: &Args) -> bool {
-    !args.spike && !args.requeue && args.controllers == 1
+    !args.spike && !args.requeue && !args.parse && args.controllers == 1
 }
 
 /// Does the job and prints what it cost.
@@ -39,7 +39,7 @@ pub(crate) const fn takes(args: &Args) -> bool {
 /// One line that says what cannot be done.
 pub(crate) fn run(job: &Job) -> Result<(), String> {
     let meter = Meter::start();
-    if job.variant != "limit" || job.spike || job.requeue || job.controllers > 1 {
+    if job.variant != "limit" || job.spike || job.requeue || job.parse || job.controllers > 1 {
         return Err(format!("this does not do the work of {}", job.variant));
     }
     if job.resource != Resource::Pods || !job.namespace.is_empty() {
@@ -133,7 +133,7 @@ impl Limit {
             // The connection stays until the process ends.
             thread::park();
         });
-        reconciles.finish(&reached, meter);
+        reconciles.finish(&reached, meter, String::new);
         Ok(())
     }
 }

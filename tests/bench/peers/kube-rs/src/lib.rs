@@ -211,6 +211,6 @@ where
         tokio::spawn(controller.for_each(|_| ready(())));
     }
     // The runtime may have this thread alone: who waits for the end does it elsewhere.
-    tokio::task::spawn_blocking(move || reconciles.finish(&reached, &meter)).await?;
+    tokio::task::spawn_blocking(move || reconciles.finish(&reached, &meter, String::new)).await?;
     Ok(())
 }
