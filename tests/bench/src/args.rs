@@ -73,6 +73,7 @@ Usage: steersman-bench COMMAND [OPTIONS]
   compare  contests of all kinds, all executors, all peers and the limit, with the ratios to the best of the peers
   scale    the same watch with few and with many pods: what an event costs by the number of objects
   real     with a real kube-apiserver: the first state of 10000 ConfigMaps and of 10000 Pods, then 500 changes a second
+  build    clean builds of the mirror controller on threads and of the same with kube-rs: time, size
   server   the server alone, until standard input ends; a line `go` lets one watch begin with its events, `expire N` ends all with
            410, and lists hold N pods from then on
   help     this
@@ -100,7 +101,7 @@ Usage: steersman-bench COMMAND [OPTIONS]
   --sizes N,N,...    of `scale`: how many pods [1000,10000,100000]
   --peer-objects N   of `scale`: up to how many pods the peers take part, who need more memory [100000]
   --no-build         peers as they were built; those that were not are left out
-  --runs N           how often each contestant runs, in turns [5; real: 3]
+  --runs N           how often each contestant runs, in turns [5; real: 3; build: 1]
   --seed N           of the pods [1]
   --json FILE        the figures of every run
   --svg FILE         of `compare`, `real` and `scale`: a chart
@@ -123,6 +124,11 @@ impl Args {
             args.resources = Resource::ALL.to_vec();
         }
         Ok(args)
+    }
+
+    /// Reads the options of `build`.
+    pub(crate) fn build(words: impl Iterator<Item = String>) -> Result<Self, String> {
+        Self { runs: 1, ..Self::of(false) }.read(words)
     }
 
     fn of(watch: bool) -> Self {

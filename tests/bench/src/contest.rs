@@ -46,9 +46,8 @@ pub(crate) struct Contestant {
     pub runs: Vec<Value>,
 }
 
-#[cfg(test)]
 impl Contestant {
-    /// One who has run.
+    /// One who has run, without a program.
     pub(crate) fn of_runs(name: &str, kind: Kind, runs: Vec<Value>) -> Self {
         Self { name: name.to_owned(), kind, program: PathBuf::new(), first: &[], runs }
     }
@@ -244,7 +243,10 @@ impl Server {
         let mut figures = process.figures()?;
         let asked = asked.map_or_else(|| self.process.line(), Ok)?;
         let asked: u64 = asked.strip_prefix("asked ").and_then(|n| n.parse().ok()).ok_or(asked)?;
-        figures["start"] = (asked.saturating_sub(started) as f64 / 1e9).into();
+        let main = figures["main"].as_u64().unwrap_or(started);
+        for (name, from, to) in [("start", started, asked), ("exec", started, main), ("ask", main, asked)] {
+            figures[name] = (to.saturating_sub(from) as f64 / 1e9).into();
+        }
         figures["watches"] = (watches + self.said().iter().filter(|line| *line == WATCHED).count()).into();
         if args.spike {
             self.spike(args, &mut process, &mut figures)?;

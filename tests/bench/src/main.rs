@@ -8,6 +8,7 @@
 //! in this one (`limit`).
 
 mod args;
+mod build;
 mod chart;
 mod compare;
 mod comparison;
@@ -49,6 +50,7 @@ fn run() -> Result<(), String> {
         Some("list") => contest::run(&Args::parse(false, words)?),
         Some("watch") => contest::run(&Args::parse(true, words)?),
         Some("real") => real::run(&Args::real(words)?),
+        Some("build") => build::run(&Args::build(words)?),
         Some("compare") => compare::run(&words.collect::<Vec<_>>()),
         Some("scale") => scale::run(&Args::parse(true, words)?),
         // The other two processes.
@@ -63,7 +65,7 @@ fn run() -> Result<(), String> {
             Ok(())
         }
         Some(other) => Err(format!(
-            "no command is called {other:?}; there are: list, watch, compare, scale, real, server, help"
+            "no command is called {other:?}; there are: list, watch, compare, scale, real, build, server, help"
         )),
     }
 }

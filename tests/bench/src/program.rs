@@ -68,20 +68,26 @@ pub(crate) fn tell(contestants: &mut [Contestant]) {
 /// take everything for changed, each time.
 pub(crate) fn cargo() -> Command {
     let mut cargo = Command::new("cargo");
-    for (name, _) in env::vars_os() {
-        if name.to_str().is_some_and(|n| n.starts_with("CARGO_PKG_") || n.starts_with("CARGO_MANIFEST_")) {
-            cargo.env_remove(name);
-        }
-    }
+    without_ours(&mut cargo);
     cargo
 }
 
-fn folder() -> &'static Path {
+/// The same for another command that starts cargo.
+pub(crate) fn without_ours(command: &mut Command) {
+    for (name, _) in env::vars_os() {
+        if name.to_str().is_some_and(|n| n.starts_with("CARGO_PKG_") || n.starts_with("CARGO_MANIFEST_")) {
+            command.env_remove(name);
+        }
+    }
+}
+
+/// The folder of this package.
+pub(crate) fn folder() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// Bytes of a program without symbols and debug information, if there is `strip`.
-fn stripped(program: &Path) -> Option<u64> {
+pub(crate) fn stripped(program: &Path) -> Option<u64> {
     let to = env::temp_dir().join(format!("steersman-bench-{}-stripped", process::id()));
     let done = Command::new("strip").arg("-o").arg(&to).arg(program).status();
     let size = done.ok().filter(process::ExitStatus::success).and_then(|_| fs::metadata(&to).ok());
