@@ -12,9 +12,9 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::args::Args;
-use crate::compare::figure;
 use crate::comparison::{Figure, Group};
 use crate::contest::{self, Contestant, Kind};
+use crate::contests::figure;
 use crate::program;
 
 /// A program: who it is, the folder of its package below this one, its name.

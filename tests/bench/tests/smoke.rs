@@ -136,7 +136,7 @@ fn latencies_are_compared() {
 
 #[test]
 fn idle_processes_are_compared() {
-    compare("idle", 5);
+    compare("idle", 7);
 }
 
 /// Against the embedded API server, which is there everywhere.
