@@ -7,7 +7,9 @@
 //! - a key has at most one place: ready, or waiting for one timer. The earliest time and the highest priority win;
 //! - a key on hold waits, and loses nothing meanwhile;
 //! - a failing key waits 5 ms, doubling to 1000 s ([`Policy::RECONCILE`]); success forgets that;
-//! - every operation costs O(log n) of the keys in the queue, whatever is ready, waiting or running.
+//! - every operation costs O(log n) of the keys in the queue, whatever is ready, waiting or running (on average: a table that
+//!   grows, or is given back after a spike, is copied);
+//! - names chosen by strangers cannot make that dearer.
 //!
 //! The semantics are those of client-go's `workqueue` and of controller-runtime's `priorityqueue`, without the latter's
 //! scan over running keys and its starvation of low priorities.
@@ -29,15 +31,22 @@
 //! assert_eq!(queue.next_deadline().unwrap().at, Time::from_secs(60));
 //! ```
 
+mod entry;
+mod hash;
+mod index;
+mod lines;
+mod slots;
 mod types;
 
 pub use types::{Aging, Config, Popped, Priority, Rate, Then};
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::cmp::Reverse;
+use core::hash::Hash;
 use core::time::Duration;
 
+use self::entry::{Place, Want};
+use self::lines::Lines;
+use self::slots::{Id, Slots};
 use crate::backoff::Policy;
 use crate::machine::{Deadline, Reason};
 use crate::rng::Rng;
@@ -48,8 +57,8 @@ use crate::time::Time;
 pub struct Queue<K> {
     config: Config,
     rng: Rng,
-    entries: BTreeMap<K, Entry>,
-    lines: Lines<K>,
+    slots: Slots<K>,
+    lines: Lines,
     running: usize,
     phase: Phase,
     paused: bool,
@@ -70,124 +79,16 @@ enum Phase {
     Shut,
 }
 
-/// What is known of one key. It is dropped when it says nothing.
-#[derive(Clone, Debug, Default)]
-struct Entry {
-    failures: u32,
-    run: Option<Running>,
-    want: Option<Want>,
-    /// It is not handed out, whatever it wants.
-    on_hold: bool,
-}
-
-impl Entry {
-    const fn may_run(&self) -> bool {
-        self.run.is_none() && !self.on_hold
-    }
-
-    const fn says_nothing(&self) -> bool {
-        self.may_run() && self.want.is_none() && self.failures == 0
-    }
-}
-
-#[derive(Clone, Debug)]
-struct Running {
-    priority: Priority,
-    /// The key was forgotten during the run: what the run asks for no longer counts.
-    forgotten: bool,
-}
-
-/// A key's wish to run.
-#[derive(Clone, Debug)]
-struct Want {
-    priority: Priority,
-    since: Time,
-    place: Place,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Place {
-    Ready {
-        seq: u64,
-        arrival: u64,
-    },
-    Waiting {
-        at: Time,
-        seq: u64,
-    },
-    /// It could run if it did not run already, or were not on hold.
-    Held,
-}
-
-/// Where keys stand in line. Numbers are never used twice, so they make every place unique.
-#[derive(Clone, Debug)]
-struct Lines<K> {
-    ready: BTreeMap<(Reverse<Priority>, u64), K>,
-    /// The same keys by arrival, for aging: when they became ready, and their place in `ready`.
-    arrivals: BTreeMap<u64, (Time, Priority, u64)>,
-    timers: BTreeMap<(Time, u64), (K, Reason)>,
-    next: u64,
-}
-
-impl<K> Lines<K> {
-    const fn number(&mut self) -> u64 {
-        self.next += 1;
-        self.next
-    }
-
-    fn ready(&mut self, now: Time, key: K, priority: Priority) -> Place {
-        let (seq, arrival) = (self.number(), self.number());
-        self.ready.insert((Reverse(priority), seq), key);
-        self.arrivals.insert(arrival, (now, priority, seq));
-        Place::Ready { seq, arrival }
-    }
-
-    fn waiting(&mut self, at: Time, key: K, why: Reason) -> Place {
-        let seq = self.number();
-        self.timers.insert((at, seq), (key, why));
-        Place::Waiting { at, seq }
-    }
-
-    fn leave(&mut self, priority: Priority, place: Place) {
-        match place {
-            Place::Ready { seq, arrival } => {
-                self.ready.remove(&(Reverse(priority), seq));
-                self.arrivals.remove(&arrival);
-            }
-            Place::Waiting { at, seq } => {
-                self.timers.remove(&(at, seq));
-            }
-            Place::Held => {}
-        }
-    }
-
-    /// A ready key moves to the end of a higher priority; it keeps its arrival.
-    fn raise(&mut self, from: Priority, to: Priority, seq: u64, arrival: u64) -> Place {
-        let new = self.number();
-        if let Some(key) = self.ready.remove(&(Reverse(from), seq)) {
-            self.ready.insert((Reverse(to), new), key);
-        }
-        if let Some(a) = self.arrivals.get_mut(&arrival) {
-            (a.1, a.2) = (to, new);
-        }
-        Place::Ready { seq: new, arrival }
-    }
-}
-
-impl<K: Ord + Clone> Queue<K> {
-    /// An empty queue. `seed` is for the jitter of the backoff; with [`Policy::RECONCILE`] there is none.
+impl<K: Ord + Hash + Clone> Queue<K> {
+    /// An empty queue. `seed` is for the jitter of the backoff (with [`Policy::RECONCILE`] there is none), and for the hashes of
+    /// keys, so that nobody who does not know it can choose names whose hashes collide.
     #[must_use]
     pub const fn new(config: Config, seed: u64) -> Self {
         Self {
             config,
             rng: Rng::new(seed),
-            entries: BTreeMap::new(),
-            lines: Lines {
-                ready: BTreeMap::new(),
-                arrivals: BTreeMap::new(),
-                timers: BTreeMap::new(),
-                next: 0,
-            },
+            slots: Slots::new(seed),
+            lines: Lines::new(),
             running: 0,
             phase: Phase::Open,
             paused: false,
@@ -219,55 +120,63 @@ impl<K: Ord + Clone> Queue<K> {
     }
 
     fn enqueue(&mut self, now: Time, key: K, priority: Priority, since: Time, at: Time, why: Reason) {
-        if self.phase != Phase::Open {
-            return;
+        if self.phase == Phase::Open {
+            let id = self.slots.enter(key);
+            self.want(now, id, priority, since, at, why);
         }
+    }
+
+    fn want(&mut self, now: Time, id: Id, priority: Priority, since: Time, at: Time, why: Reason) {
         self.adds += 1;
-        let Self { entries, lines, .. } = self;
-        let entry = entries.entry(key.clone()).or_default();
+        let Self { slots, lines, .. } = self;
+        let Some(entry) = slots.get_mut(id) else { return };
         let due = at <= now;
-        let may_run = entry.may_run();
-        let ready = |lines: &mut Lines<K>, priority| {
-            if may_run { lines.ready(now, key.clone(), priority) } else { Place::Held }
-        };
         match &mut entry.want {
             None => {
-                let place = if due { ready(lines, priority) } else { lines.waiting(at, key, why) };
-                entry.want = Some(Want { priority, since, place });
+                entry.want = Some(Want { priority, since, place: Place::Held });
+                if due { self.line_up(now, id) } else { lines.wait(slots, at, id, why) }
             }
             Some(want) => {
                 let before = want.priority;
                 want.priority = before.max(priority);
                 want.since = want.since.min(since);
                 match want.place {
-                    Place::Ready { seq, arrival } if priority > before => {
-                        want.place = lines.raise(before, priority, seq, arrival);
+                    Place::Ready(_) if priority > before => lines.raise(slots, id, before, priority),
+                    place @ Place::Waiting { .. } if due => {
+                        lines.leave(slots, id, before, place);
+                        self.line_up(now, id);
                     }
-                    Place::Waiting { .. } if due => {
-                        lines.leave(before, want.place);
-                        want.place = ready(lines, want.priority);
+                    place @ Place::Waiting { at: old, .. } if at < old => {
+                        lines.leave(slots, id, before, place);
+                        lines.wait(slots, at, id, why);
                     }
-                    Place::Waiting { at: old, .. } if at < old => {
-                        lines.leave(before, want.place);
-                        want.place = lines.waiting(at, key, why);
-                    }
-                    Place::Ready { .. } | Place::Waiting { .. } | Place::Held => {}
+                    Place::Ready(_) | Place::Waiting { .. } | Place::Held => {}
                 }
+            }
+        }
+    }
+
+    /// A key that wants to run stands in line, unless something else keeps it.
+    fn line_up(&mut self, now: Time, id: Id) {
+        let Some(entry) = self.slots.get_mut(id) else { return };
+        let may_run = entry.may_run();
+        if let Some(want) = &mut entry.want {
+            want.place = Place::Held;
+            if may_run {
+                self.lines.ready(&mut self.slots, now, id);
             }
         }
     }
 
     /// Moves every key whose time has come into line. Adds, [`pop`](Self::pop) and [`done`](Self::done) do that too.
     pub fn wake(&mut self, now: Time) {
-        while let Some(first) = self.lines.timers.first_entry() {
-            if first.key().0 > now {
-                break;
+        while let Some(id) = self.lines.ring(now) {
+            if self.slots.is_far()
+                && let Some(next) = self.lines.next_waiting()
+            {
+                self.slots.fetch(&next);
             }
-            let (key, _) = first.remove();
-            let Some(entry) = self.entries.get_mut(&key) else { continue };
-            let may_run = entry.may_run();
-            let Some(want) = &mut entry.want else { continue };
-            want.place = if may_run { self.lines.ready(now, key, want.priority) } else { Place::Held };
+            self.line_up(now, id);
         }
     }
 
@@ -285,30 +194,40 @@ impl<K: Ord + Clone> Queue<K> {
             }
             self.paid_until = self.paid_until.max(now) + rate.interval();
         }
-        let at = self.choose(now)?;
-        let key = self.lines.ready.remove(&at)?;
-        let entry = self.entries.get_mut(&key)?;
-        let want = entry.want.take()?;
-        self.lines.leave(want.priority, want.place);
-        entry.run = Some(Running { priority: want.priority, forgotten: false });
+        if self.slots.is_far()
+            && let Some(next) = self.lines.next_ready(&self.slots)
+        {
+            self.slots.fetch(&next);
+        }
+        let id = self.choose(now)?;
+        let entry = self.slots.get_mut(id)?;
+        let Want { priority, since, place } = entry.want.take()?;
+        let popped = Popped { key: entry.key.clone(), priority, since, failures: entry.failures };
+        self.slots.begin(id, priority);
+        self.lines.leave(&mut self.slots, id, priority, place);
         self.running += 1;
-        Some(Popped { key, priority: want.priority, since: want.since, failures: entry.failures })
+        Some(popped)
     }
 
     fn may_pop(&self) -> bool {
         !self.paused
             && self.phase != Phase::Shut
             && self.running < self.config.limit.max(1)
-            && !self.lines.ready.is_empty()
+            && self.lines.len() > 0
     }
 
-    /// The place of the key to hand out: the best one, or now and then the one that has waited longest.
-    fn choose(&mut self, now: Time) -> Option<(Reverse<Priority>, u64)> {
-        let best = *self.lines.ready.first_key_value()?.0;
+    /// The key to hand out: the best one, or now and then the one that has waited longest.
+    fn choose(&mut self, now: Time) -> Option<Id> {
+        let best = self.lines.best()?;
         let Some(aging) = self.config.aging else { return Some(best) };
-        let &(ready_at, priority, seq) = self.lines.arrivals.first_key_value()?.1;
-        let oldest = (Reverse(priority), seq);
-        if oldest == best || now.since(ready_at) < aging.after {
+        let oldest = self.lines.oldest();
+        if oldest == best {
+            return Some(best);
+        }
+        let Some(Want { place: Place::Ready(since), .. }) = self.slots.get(oldest)?.want else {
+            return Some(best);
+        };
+        if now.since(since) < aging.after {
             return Some(best);
         }
         self.passed_over += 1;
@@ -326,8 +245,9 @@ impl<K: Ord + Clone> Queue<K> {
     /// failure still counts.
     pub fn done(&mut self, now: Time, key: &K, then: Then) -> Option<Duration> {
         self.wake(now);
-        let entry = self.entries.get_mut(key)?;
-        let run = entry.run.take()?;
+        let id = self.slots.find_running(key)?;
+        let run = self.slots.end(id)?;
+        let entry = self.slots.get_mut(id)?;
         self.running -= 1;
         let then = if run.forgotten { Then::Forget } else { then };
         let again = match then {
@@ -346,18 +266,17 @@ impl<K: Ord + Clone> Queue<K> {
                 Some((pause(&self.config.backoff, entry.failures, &mut self.rng), Reason::Backoff))
             }
         };
-        Self::unhold(&mut self.lines, now, key, entry);
+        let due_already = matches!(entry.want, Some(Want { place: Place::Ready(_) | Place::Held, .. }));
+        self.unhold(now, id);
         let mut pause = None;
-        if let Some((delay, why)) = again {
-            let due_already =
-                matches!(entry.want, Some(Want { place: Place::Ready { .. } | Place::Held, .. }));
-            if self.phase == Phase::Open {
-                let at = now + delay;
-                self.enqueue(now, key.clone(), run.priority, at, at, why);
-                pause = (!due_already).then_some(delay);
-            }
+        if let Some((delay, why)) = again
+            && self.phase == Phase::Open
+        {
+            let at = now + delay;
+            self.want(now, id, run.priority, at, at, why);
+            pause = (!due_already).then_some(delay);
         }
-        self.tidy(key);
+        self.tidy(id);
         pause
     }
 
@@ -367,52 +286,64 @@ impl<K: Ord + Clone> Queue<K> {
         if self.phase != Phase::Open {
             return;
         }
-        let entry = self.entries.entry(key.clone()).or_default();
+        let id = self.slots.enter(key.clone());
+        let Some(entry) = self.slots.get_mut(id) else { return };
         entry.on_hold = true;
         if let Some(want) = &mut entry.want
-            && matches!(want.place, Place::Ready { .. })
+            && matches!(want.place, Place::Ready(_))
         {
-            self.lines.leave(want.priority, want.place);
-            want.place = Place::Held;
+            let (priority, place) = (want.priority, core::mem::replace(&mut want.place, Place::Held));
+            self.lines.leave(&mut self.slots, id, priority, place);
         }
     }
 
     /// Ends a [`hold`](Self::hold): if the key wanted to run meanwhile, it stands in line from now on.
     pub fn release(&mut self, now: Time, key: &K) {
         self.wake(now);
-        let Some(entry) = self.entries.get_mut(key) else { return };
+        let Some(id) = self.slots.find(key) else { return };
+        let Some(entry) = self.slots.get_mut(id) else { return };
         entry.on_hold = false;
-        Self::unhold(&mut self.lines, now, key, entry);
-        self.tidy(key);
+        self.unhold(now, id);
+        self.tidy(id);
     }
 
     /// If nothing keeps the key any longer, its wish to run stands in line.
-    fn unhold(lines: &mut Lines<K>, now: Time, key: &K, entry: &mut Entry) {
-        if entry.may_run()
-            && let Some(Want { priority, place: place @ Place::Held, .. }) = &mut entry.want
+    fn unhold(&mut self, now: Time, id: Id) {
+        if let Some(Want { place: Place::Held, .. }) =
+            self.slots.get(id).and_then(|entry| entry.want.as_ref())
         {
-            *place = lines.ready(now, key.clone(), *priority);
+            self.line_up(now, id);
         }
     }
 
     /// The key no longer exists: it leaves the queue, its failures are forgotten, and if it runs, what that run asks
     /// for is void. It is not on hold any longer.
     pub fn forget(&mut self, key: &K) {
-        let Some(entry) = self.entries.get_mut(key) else { return };
-        if let Some(want) = entry.want.take() {
-            self.lines.leave(want.priority, want.place);
-        }
+        let Some(id) = self.slots.find(key) else { return };
+        let Some(entry) = self.slots.get_mut(id) else { return };
         entry.failures = 0;
         entry.on_hold = false;
         if let Some(run) = &mut entry.run {
             run.forgotten = true;
         }
-        self.tidy(key);
+        if let Some(want) = entry.want.take() {
+            self.lines.leave(&mut self.slots, id, want.priority, want.place);
+        }
+        self.tidy(id);
     }
 
-    fn tidy(&mut self, key: &K) {
-        if self.entries.get(key).is_some_and(Entry::says_nothing) {
-            self.entries.remove(key);
+    /// Afterwards numbers of slots may be others.
+    fn tidy(&mut self, id: Id) {
+        self.slots.tidy(id);
+        if self.slots.many_leave() {
+            self.leave();
+        }
+    }
+
+    fn leave(&mut self) {
+        self.slots.leave();
+        if let Some(new) = self.slots.shrink() {
+            self.lines.renumber(&new);
         }
     }
 
@@ -432,10 +363,16 @@ impl<K: Ord + Clone> Queue<K> {
         if self.phase == Phase::Open {
             self.wake(now);
             self.phase = Phase::Draining;
-            let timers = core::mem::take(&mut self.lines.timers);
-            self.drop_wants(timers.into_values().map(|(key, _)| key));
-            let held: Vec<K> =
-                self.entries.iter().filter(|(_, e)| e.on_hold).map(|(k, _)| k.clone()).collect();
+            for id in self.lines.drop_timers() {
+                if let Some(entry) = self.slots.get_mut(id) {
+                    entry.want = None;
+                }
+                self.slots.tidy(id);
+            }
+            self.leave();
+            let mut held: Vec<K> =
+                self.slots.iter().filter(|(_, e)| e.on_hold).map(|(_, e)| e.key.clone()).collect();
+            held.sort_unstable();
             held.iter().for_each(|key| self.release(now, key));
         }
     }
@@ -444,28 +381,15 @@ impl<K: Ord + Clone> Queue<K> {
     pub fn shut_down(&mut self, now: Time) {
         self.drain(now);
         self.phase = Phase::Shut;
-        self.lines.arrivals.clear();
-        let ready = core::mem::take(&mut self.lines.ready);
-        self.drop_wants(ready.into_values());
-        self.entries.retain(|_, e| {
-            e.want = None;
-            e.run.is_some()
-        });
-    }
-
-    fn drop_wants(&mut self, keys: impl Iterator<Item = K>) {
-        for key in keys {
-            if let Some(entry) = self.entries.get_mut(&key) {
-                entry.want = None;
-            }
-            self.tidy(&key);
-        }
+        self.lines.clear();
+        self.slots.keep_running();
+        self.leave();
     }
 
     /// When [`wake`](Self::wake) and [`pop`](Self::pop) have something to do if nothing else happens.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Deadline> {
-        let timer = self.lines.timers.first_key_value().map(|(&(at, _), &(_, why))| Deadline { at, why });
+        let timer = self.lines.next_timer().map(|(at, why)| Deadline { at, why });
         let token = self
             .config
             .rate
@@ -477,19 +401,19 @@ impl<K: Ord + Clone> Queue<K> {
     /// Failures in a row of `key`.
     #[must_use]
     pub fn failures(&self, key: &K) -> u32 {
-        self.entries.get(key).map_or(0, |e| e.failures)
+        self.slots.find(key).and_then(|id| self.slots.get(id)).map_or(0, |entry| entry.failures)
     }
 
     /// Keys that could run now.
     #[must_use]
-    pub fn ready(&self) -> usize {
-        self.lines.ready.len()
+    pub const fn ready(&self) -> usize {
+        self.lines.len()
     }
 
     /// Keys that wait for a timer.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.lines.timers.len()
+        self.lines.waiting()
     }
 
     /// Keys that are handed out.
@@ -498,16 +422,16 @@ impl<K: Ord + Clone> Queue<K> {
         self.running
     }
 
-    /// Keys that the queue remembers anything of; its memory is proportional to this.
+    /// Keys that the queue remembers anything of; its memory is proportional to this, but for a few dozen keys.
     #[must_use]
-    pub fn known(&self) -> usize {
-        self.entries.len()
+    pub const fn known(&self) -> usize {
+        self.slots.known()
     }
 
     /// Whether nothing is ready and nothing runs.
     #[must_use]
-    pub fn is_idle(&self) -> bool {
-        self.running == 0 && self.lines.ready.is_empty()
+    pub const fn is_idle(&self) -> bool {
+        self.running == 0 && self.lines.len() == 0
     }
 
     /// Adds so far (`workqueue_adds_total`); requeues count too.

@@ -154,6 +154,20 @@ pub static STEPS: &[Step] = &[
         prepare: steps::queue_turn,
     },
     Step {
+        name: "queue_turn_million_shuffled",
+        what: "the same, and neighbours in line lie far apart in memory",
+        size: MILLION,
+        counted: None,
+        prepare: steps::queue_turn_shuffled,
+    },
+    Step {
+        name: "queue_turn_million_cold",
+        what: "the same, and whoever adds a key fetches it from far away first",
+        size: MILLION,
+        counted: None,
+        prepare: steps::queue_turn_cold,
+    },
+    Step {
         name: "timer_turn_million",
         what: "a key is added for later, another one's time comes, it is handed out and done; a million wait",
         size: MILLION,

@@ -8,7 +8,7 @@ mod wire;
 
 pub(crate) use decode::{list_item, watch_frame};
 pub(crate) use machines::{controller_turn, source_event};
-pub(crate) use queue::{queue_turn, timer_turn};
+pub(crate) use queue::{queue_turn, queue_turn_cold, queue_turn_shuffled, timer_turn};
 pub(crate) use store::{store_get, store_put};
 pub(crate) use wire::{chunk, frame_split, http_head, list_split};
 
