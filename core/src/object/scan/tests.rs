@@ -45,15 +45,28 @@ fn the_short_way_accepts_what_json_is_and_nothing_else() {
 }
 
 #[test]
+fn what_follows_a_value_is_not_looked_at() {
+    for tail in ["\n", "\u{1}", "\"", ",\"x\": \"\\\""] {
+        let json = ["{\"a\":[\"b\"]}", tail].concat();
+        assert_eq!(plain::value(json.as_bytes(), 0), Some(11), "{json:?}");
+    }
+}
+
+#[test]
 fn the_long_way_takes_over_where_the_short_one_ends() {
     let nested = |n: usize| ["[".repeat(n), "]".repeat(n)].concat();
     for (json, plain) in [
-        (nested(64), true),
-        (nested(65), false),
+        // One that is empty is no level.
+        (nested(65), true),
+        (nested(66), false),
         (r#"{"a": 1}"#.into(), false),
-        (r#"["\u00e4"]"#.into(), false),
-        (r#"[1.5]"#.into(), false),
-        (r#"[1e5]"#.into(), false),
+        (r#"["\ud83d\ude00"]"#.into(), false),
+        (r#"["\u00e4",1.5,-1e5]"#.into(), true),
+        // Strings, and what is escaped, across the ends of blocks.
+        (["[\"", &"x".repeat(200), "\"]"].concat(), true),
+        (["[\"", &"\\\"".repeat(100), "\"]"].concat(), true),
+        (["[\"x", &"\\\"".repeat(100), "\"]"].concat(), true),
+        (["[\"", &"x".repeat(70), "\u{1}\"]"].concat(), false),
     ] {
         assert_eq!(plain::value(json.as_bytes(), 0).is_some(), plain, "{json}");
         check(&json);

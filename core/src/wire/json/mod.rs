@@ -4,6 +4,11 @@
 //! few bytes, so input may stop anywhere, and depth is a number, so nesting cannot exhaust a stack. Blocks of 64 bytes
 //! become bit masks (after simdjson, Langdale & Lemire 2019), and most blocks are then two population counts.
 
+mod block;
+
+use block::prefix_xor;
+pub(crate) use block::{BLOCK, Block, escaped};
+
 /// Where a scan stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
@@ -24,9 +29,8 @@ pub struct Scanner {
     escape: bool,
 }
 
-const QUOTE: u8 = b'"';
-const BACKSLASH: u8 = b'\\';
-const BLOCK: usize = 64;
+pub(crate) const QUOTE: u8 = b'"';
+pub(crate) const BACKSLASH: u8 = b'\\';
 
 impl Scanner {
     /// A scanner in front of a value.
@@ -61,9 +65,8 @@ impl Scanner {
     fn run<const LINES: bool>(&mut self, bytes: &[u8]) -> Stop {
         let mut at = 0;
         while let Some(block) = bytes[at..].first_chunk::<BLOCK>() {
-            let stop =
-                if LINES && any(block, b'\n') { self.bytewise::<LINES>(block) } else { self.block(block) };
-            match stop {
+            let lines = LINES && Block::new(block).has(b'\n');
+            match if lines { self.bytewise::<LINES>(block) } else { self.block(block) } {
                 Stop::End(n) => return Stop::End(at + n),
                 Stop::Newline(n) => return Stop::Newline(at + n),
                 Stop::More => at += BLOCK,
@@ -105,14 +108,14 @@ impl Scanner {
 
     fn block(&mut self, block: &[u8; BLOCK]) -> Stop {
         let before = self.clone();
-        let backslashes = if any(block, BACKSLASH) { mask(block, |b| b == BACKSLASH) } else { 0 };
-        let escaped = self.escaped(backslashes);
-        let quotes = mask(block, |b| b == QUOTE) & !escaped;
+        let bytes = Block::new(block);
+        let quotes = bytes.equal(QUOTE) & !escaped(bytes.equal(BACKSLASH), &mut self.escape);
         let strings = prefix_xor(quotes) ^ if self.in_string { u64::MAX } else { 0 };
         self.in_string = strings >> 63 != 0;
         // `[` and `{`, as `]` and `}`, differ only in the bit 0x20.
-        let opens = mask(block, |b| b | 0x20 == b'{') & !strings;
-        let closes = mask(block, |b| b | 0x20 == b'}') & !strings;
+        let bytes = bytes.or(0x20);
+        let opens = bytes.equal(b'{') & !strings;
+        let closes = bytes.equal(b'}') & !strings;
         if u64::from(closes.count_ones()) < self.depth {
             self.depth = self.depth + u64::from(opens.count_ones()) - u64::from(closes.count_ones());
             return Stop::More;
@@ -121,62 +124,6 @@ impl Scanner {
         *self = before;
         self.bytewise::<false>(block)
     }
-
-    /// Which bytes follow an unescaped backslash.
-    fn escaped(&mut self, backslashes: u64) -> u64 {
-        let carried = u64::from(self.escape);
-        if backslashes == 0 {
-            self.escape = false;
-            return carried;
-        }
-        const ODD: u64 = 0xAAAA_AAAA_AAAA_AAAA;
-        let starts = backslashes & !carried;
-        let codes = ((starts << 1) | ODD).wrapping_sub(starts) ^ ODD;
-        self.escape = (codes & backslashes) >> 63 != 0;
-        codes ^ (backslashes | carried)
-    }
-}
-
-// Loops over indices: chains of iterators become calls in a build without link-time optimisation, nine instructions a byte.
-
-/// Whether `byte` is among them; without an early end, so that it becomes a few vector instructions.
-#[inline(always)]
-fn any(block: &[u8; BLOCK], byte: u8) -> bool {
-    let (mut found, mut at) = (0, 0);
-    while at < BLOCK {
-        found |= u8::from(block[at] == byte);
-        at += 1;
-    }
-    found != 0
-}
-
-/// One bit per byte for which `test` holds; byte 0 is the lowest bit.
-#[inline(always)]
-fn mask(block: &[u8; BLOCK], test: impl Fn(u8) -> bool) -> u64 {
-    // Two steps that compilers make vectors of: a byte of 0 or 1 each, then eight of them to eight bits by one product.
-    let mut ones = [0; BLOCK];
-    let mut at = 0;
-    while at < BLOCK {
-        ones[at] = u8::from(test(block[at]));
-        at += 1;
-    }
-    let (mut bits, mut at) = (0, 0);
-    while let Some(eight) = ones[at..].first_chunk::<8>() {
-        bits |= (u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56) << at;
-        at += 8;
-    }
-    bits
-}
-
-/// Bit n of the result is the parity of the bits 0..=n: between quotes, ones.
-const fn prefix_xor(mut bits: u64) -> u64 {
-    bits ^= bits << 1;
-    bits ^= bits << 2;
-    bits ^= bits << 4;
-    bits ^= bits << 8;
-    bits ^= bits << 16;
-    bits ^= bits << 32;
-    bits
 }
 
 /// JSON's white space.
