@@ -21,3 +21,11 @@ pub(crate) fn ragged(bytes: &[u8], seed: u8) -> Vec<&[u8]> {
     }
     parts
 }
+
+/// The object that `rest` begins with and how long it is, if all of it is there.
+pub(crate) fn object(rest: &[u8]) -> Option<(&[u8], usize)> {
+    let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<serde_json::Value>();
+    values.next()?.ok()?;
+    let n = values.byte_offset();
+    Some((&rest[..n], n))
+}

@@ -4,14 +4,24 @@ use steersman_core::wire::Piece;
 use steersman_core::wire::framing::FrameSplitter;
 use steersman_core::wire::run::Run;
 
-use crate::cuts::{ragged, seed};
+use crate::cuts::{object, ragged, seed};
 
 fn split(parts: &[&[u8]], limit: usize) -> Run {
+    take(parts, limit, false)
+}
+
+/// `ahead`: what is an object is read before its end is looked for.
+fn take(parts: &[&[u8]], limit: usize, ahead: bool) -> Run {
     let mut splitter = FrameSplitter::new(limit);
     let mut run = Run::new();
     for part in parts {
         let mut input = *part;
-        while let Some(piece) = splitter.next(&mut input) {
+        loop {
+            if ahead && let Some(object) = splitter.read(&mut input, object) {
+                run.push(Piece::Value(object));
+                continue;
+            }
+            let Some(piece) = splitter.next(&mut input) else { break };
             run.push(piece);
         }
         assert!(input.is_empty(), "the input is used up");
@@ -28,6 +38,8 @@ pub fn run(data: &[u8]) {
     let whole = split(&[bytes], limit);
     assert_eq!(whole, split(&bytes.chunks(1).collect::<Vec<_>>(), limit));
     assert_eq!(whole, split(&ragged(bytes, cut), limit));
+    assert_eq!(whole, take(&[bytes], limit, true));
+    assert_eq!(whole, take(&ragged(bytes, cut), limit, true));
     let mut kept = 0;
     for piece in whole.all().iter() {
         kept += piece.bytes().len();

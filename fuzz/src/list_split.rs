@@ -3,14 +3,23 @@
 use steersman_core::wire::list::{ListHead, ListSplitter};
 use steersman_core::wire::{Piece, WireError, run::Run};
 
-use crate::cuts::{ragged, seed};
+use crate::cuts::{object, ragged, seed};
 
 fn split(parts: &[&[u8]], limit: usize) -> (Run, Result<ListHead, WireError>) {
+    take(parts, limit, false)
+}
+
+/// `ahead`: what is an object is read before its end is looked for.
+fn take(parts: &[&[u8]], limit: usize, ahead: bool) -> (Run, Result<ListHead, WireError>) {
     let mut splitter = ListSplitter::new(limit);
     let mut run = Run::new();
     for part in parts {
         let mut input = *part;
         loop {
+            if ahead && let Some(object) = splitter.read(&mut input, object) {
+                run.push(Piece::Value(object));
+                continue;
+            }
             match splitter.next(&mut input) {
                 Ok(Some(piece)) => {
                     match piece {
@@ -39,4 +48,6 @@ pub fn run(data: &[u8]) {
     let whole = split(&[bytes], limit);
     assert_eq!(whole, split(&bytes.chunks(1).collect::<Vec<_>>(), limit));
     assert_eq!(whole, split(&ragged(bytes, cut), limit));
+    assert_eq!(whole, take(&[bytes], limit, true));
+    assert_eq!(whole, take(&ragged(bytes, cut), limit, true));
 }

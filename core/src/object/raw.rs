@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use super::error::without_values;
 use super::parts::{FIELDS, Field, Parts, Place, Salvage};
 use super::reads::Meter;
-use super::scan::Scanner;
+use super::scan::{Scanner, plain_end};
 use super::strings::{Annotations, Finalizers, Labels, owners};
 use super::{Dropped, Key, ObjectError, OwnerReference, Resource};
 use crate::api::ResourceType;
@@ -133,6 +133,18 @@ impl Object {
         result.map_err(|message| Salvage::of(json).error(message))
     }
 
+    /// Reads the object that `json` begins with, and says where it ends; `None` if there is none that can be kept, or not all
+    /// of it.
+    pub(crate) fn from_front(
+        json: &str,
+        options: &ObjectOptions,
+        scratch: &mut String,
+    ) -> Option<(Self, usize)> {
+        let mut scanner = Scanner::new(json);
+        let object = Self::scan(&mut scanner, json, options, scratch).ok()?;
+        Some((object, scanner.at()))
+    }
+
     /// The object made of any serialisable value.
     ///
     /// # Errors
@@ -183,15 +195,22 @@ impl Object {
                 {
                     continue;
                 }
-                let quoted = serde_json::to_string(value).unwrap_or_default();
-                let (before, after) = if late { (",", "") } else { ("", ",") };
-                text.push_str(&format!("{before}\"{name}\":{quoted}{after}"));
-                places[field as usize] = Place::Tail(tail.len(), tail.len() + value.len());
-                if quoted.len() == value.len() + 2 {
-                    let end = text.len() - 1 - after.len();
-                    places[field as usize] = Place::Text(end - value.len(), end);
+                text.push_str(if late { ",\"" } else { "\"" });
+                text.push_str(name);
+                text.push_str("\":");
+                if plain_end(value.as_bytes(), 0) == value.len() {
+                    let start = text.len() + 1;
+                    for part in ["\"", value, "\""] {
+                        text.push_str(part);
+                    }
+                    places[field as usize] = Place::Text(start, start + value.len());
                 } else {
+                    text.push_str(&serde_json::to_string(value).unwrap_or_default());
+                    places[field as usize] = Place::Tail(tail.len(), tail.len() + value.len());
                     tail.to_mut().push_str(value);
+                }
+                if !late {
+                    text.push(',');
                 }
             }
         };

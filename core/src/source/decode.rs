@@ -1,12 +1,12 @@
 //! From the bytes of one watch frame or one list item to what a watcher takes. Pure, so that many can be decoded at
 //! once and put back in order.
 
-use alloc::borrow::ToOwned;
+use alloc::borrow::{Cow, ToOwned};
 use alloc::format;
 use alloc::string::String;
 
 use crate::api::Status;
-use crate::object::{Object, ObjectError, ObjectOptions, Parts, Salvage, Scanner, Token};
+use crate::object::{Object, ObjectError, ObjectOptions, Parts, Salvage, Scanner, SyntaxError, Token};
 use crate::watcher::{BadObject, Frame};
 
 /// The annotation of the bookmark that ends the initial events of a streaming list, if its value is `"true"`.
@@ -57,7 +57,8 @@ pub(super) fn decode_frame_in(raw: &[u8], options: &ObjectOptions, scratch: &mut
         Ok(json) => frame(json, options, scratch),
         Err(_) => {
             let json = String::from_utf8_lossy(raw);
-            let object = Event::scan(&json, None).ok().and_then(|event| event.object);
+            let object =
+                Event::scan(&mut Scanner::new(&json), &json, None).ok().and_then(|event| event.object);
             let salvage = Salvage::of(object.map_or("", |(start, end)| &json[start..end]));
             Frame::Bad(salvage.error("the frame is not UTF-8".to_owned()).into())
         }
@@ -65,7 +66,10 @@ pub(super) fn decode_frame_in(raw: &[u8], options: &ObjectOptions, scratch: &mut
 }
 
 fn frame(json: &str, options: &ObjectOptions, scratch: &mut String) -> Frame<Object> {
-    let mut event = match Event::scan(json, Some((options, &mut *scratch))) {
+    let mut scanner = Scanner::new(json);
+    let event = Event::scan(&mut scanner, json, Some((options, &mut *scratch)))
+        .and_then(|event| scanner.end().map(|()| event).map_err(not_json));
+    let mut event = match event {
         Ok(event) => event,
         Err(error) => {
             // Half an object may still tell whose it is.
@@ -85,15 +89,12 @@ fn frame(json: &str, options: &ObjectOptions, scratch: &mut String) -> Frame<Obj
     if kind == "ERROR" {
         return Frame::Error(Status::in_event(object.unwrap_or("null")));
     }
-    let make = match &*kind {
-        "ADDED" => Frame::Added,
-        "MODIFIED" => Frame::Modified,
-        "DELETED" => Frame::Deleted,
-        "BOOKMARK" => return bookmark(object),
-        _ => {
-            let resource_version = object.map(version).unwrap_or_default();
-            return Frame::Unknown { kind, resource_version };
+    let Some(make) = change(&kind) else {
+        if kind == "BOOKMARK" {
+            return bookmark(object);
         }
+        let resource_version = object.map(version).unwrap_or_default();
+        return Frame::Unknown { kind: kind.into_owned(), resource_version };
     };
     if let Some(object) = event.decoded.take() {
         return make(object);
@@ -103,6 +104,33 @@ fn frame(json: &str, options: &ObjectOptions, scratch: &mut String) -> Frame<Obj
         Ok(object) => make(object),
         Err(e) => Frame::Bad(e.into()),
     }
+}
+
+/// Reads the change of an object that `json` begins with, and says where it ends. `None` if it is any other frame, or not all of
+/// one: then [`decode_frame`] of the frame alone says what is to be said.
+pub(super) fn change_at_front(
+    json: &str,
+    options: &ObjectOptions,
+    scratch: &mut String,
+) -> Option<(Frame<Object>, usize)> {
+    let mut scanner = Scanner::new(json);
+    let event = Event::scan(&mut scanner, json, Some((options, scratch))).ok()?;
+    let make = change(&event.kind?)?;
+    Some((make(event.decoded?), scanner.at()))
+}
+
+/// The frame that a change of this type makes.
+fn change(kind: &str) -> Option<fn(Object) -> Frame<Object>> {
+    match kind {
+        "ADDED" => Some(Frame::Added),
+        "MODIFIED" => Some(Frame::Modified),
+        "DELETED" => Some(Frame::Deleted),
+        _ => None,
+    }
+}
+
+fn not_json(e: SyntaxError) -> String {
+    format!("the frame is not JSON: {e}")
 }
 
 /// Nothing is dropped from a bookmark: what is looked for in it may be what objects need not keep.
@@ -127,18 +155,21 @@ fn version(object: &str) -> String {
 
 /// The members of a frame.
 #[derive(Default)]
-struct Event {
-    kind: Option<String>,
+struct Event<'a> {
+    kind: Option<Cow<'a, str>>,
     object: Option<(usize, usize)>,
     /// The object, if it came after the type, as it always does, so that it is scanned only once.
     decoded: Option<Object>,
 }
 
-impl Event {
-    fn scan(json: &str, mut reading: Option<(&ObjectOptions, &mut String)>) -> Result<Self, String> {
+impl<'a> Event<'a> {
+    /// Reads the frame that comes next.
+    fn scan(
+        s: &mut Scanner<'a>,
+        json: &'a str,
+        mut reading: Option<(&ObjectOptions, &mut String)>,
+    ) -> Result<Self, String> {
         let mut event = Self::default();
-        let mut s = Scanner::new(json);
-        let not_json = |e| format!("the frame is not JSON: {e}");
         if s.peek().map_err(not_json)? != Token::Object {
             return Err("the frame is not an object".to_owned());
         }
@@ -148,20 +179,20 @@ impl Event {
             let token = s.peek().map_err(not_json)?;
             if key.is(json, "type") {
                 event.kind = match token {
-                    Token::String => Some(s.string().map_err(not_json)?.get(json).into_owned()),
+                    Token::String => Some(s.string().map_err(not_json)?.get(json)),
                     _ => s.value().map(|_| None).map_err(not_json)?,
                 };
             } else if key.is(json, "object") {
                 let start = s.at();
                 event.decoded = None;
-                let plain = matches!(event.kind.as_deref(), Some("ADDED" | "MODIFIED" | "DELETED"));
+                let plain = event.kind.as_deref().and_then(change).is_some();
                 match &mut reading {
                     Some((options, scratch)) if plain && token == Token::Object => {
                         let mut ahead = Scanner::from(json, start);
                         match Object::scan(&mut ahead, json, options, scratch) {
                             Ok(object) => {
                                 event.decoded = Some(object);
-                                s = ahead;
+                                *s = ahead;
                             }
                             // The second look, at the object alone, tells what is wrong with it.
                             Err(_) => drop(s.value().map_err(not_json)?),
@@ -175,7 +206,6 @@ impl Event {
             }
             more = s.next_member().map_err(not_json)?;
         }
-        s.end().map_err(not_json)?;
         Ok(event)
     }
 }

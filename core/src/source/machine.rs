@@ -12,7 +12,7 @@ use core::mem;
 use serde::{Deserialize, Serialize};
 
 use super::job::{DecodeJob, Decoded, Piece};
-use super::reading::{self, Decoding, Reading};
+use super::reading::{self, Decoding, Reading, Text};
 use super::status::SourceStatus;
 use crate::api::{Api, ListParams, Request, Status, WatchParams};
 use crate::auth::Authenticator;
@@ -378,8 +378,18 @@ impl Source {
         out: &mut Outputs<Output>,
     ) -> Pieces {
         let decoding = Arc::clone(&current.decoding);
+        let mut text = Text::new(bytes);
         let input = &mut bytes;
         loop {
+            if self.options.decode_job.is_none()
+                && let Some(piece) =
+                    current.reading.ahead(input, &mut text, &decoding.options, &mut self.scratch)
+            {
+                if !self.hand_on(now, current.id, piece, out) {
+                    return Pieces::Unwanted;
+                }
+                continue;
+            }
             let piece = match &mut current.reading {
                 Reading::List(splitter) => match splitter.next(input) {
                     Ok(piece) => piece,
@@ -512,7 +522,8 @@ impl Source {
         let first = synced && !self.told.0;
         self.told = (synced, view.shared_resource_version());
         out.push(Output::Delta(Delta {
-            changes: mem::take(&mut self.changes).into(),
+            // The buffer stays for the next ones.
+            changes: self.changes.drain(..).collect(),
             view,
             synced,
             resource_version: Arc::clone(&self.told.1),

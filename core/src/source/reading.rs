@@ -4,10 +4,10 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::decode::{decode_frame_in, decode_item_in};
+use super::decode::{change_at_front, decode_frame_in, decode_item_in};
 use super::job::Piece;
 use crate::limits::WireLimits;
-use crate::object::ObjectOptions;
+use crate::object::{Object, ObjectOptions};
 use crate::watcher::{BadObject, Frame};
 use crate::wire;
 use crate::wire::framing::FrameSplitter;
@@ -49,6 +49,49 @@ impl Reading {
             }
             _ if list => Ok(Self::List(ListSplitter::new(limits.item_bytes))),
             _ => Ok(Self::Watch(FrameSplitter::new(limits.frame_bytes))),
+        }
+    }
+}
+
+/// The bytes that came at once, as text up to the first that is none.
+pub(super) struct Text<'a> {
+    bytes: &'a [u8],
+    text: Option<&'a str>,
+}
+
+impl<'a> Text<'a> {
+    pub(super) const fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, text: None }
+    }
+
+    /// As far as `rest`, the end of them, is text.
+    fn of(&mut self, rest: &[u8]) -> Option<&'a str> {
+        let text = *self.text.get_or_insert_with(|| match core::str::from_utf8(self.bytes) {
+            Ok(text) => text,
+            Err(e) => core::str::from_utf8(&self.bytes[..e.valid_up_to()]).unwrap_or_default(),
+        });
+        text.get(self.bytes.len() - rest.len()..)
+    }
+}
+
+impl Reading {
+    /// Takes the next piece off the front of `input`, the rest of `text`, and decodes it, in one pass: if all of it is there, and it is
+    /// an object or the change of one. What is not, or is odd in any way, is left to the splitter and [`decode`].
+    pub(super) fn ahead(
+        &mut self,
+        input: &mut &[u8],
+        text: &mut Text<'_>,
+        options: &ObjectOptions,
+        scratch: &mut String,
+    ) -> Option<Piece> {
+        match self {
+            Self::List(splitter) => splitter
+                .read(input, |rest| Object::from_front(text.of(rest)?, options, scratch))
+                .map(|object| Piece::Item(Ok(object))),
+            Self::Watch(splitter) => splitter
+                .read(input, |rest| change_at_front(text.of(rest)?, options, scratch))
+                .map(Piece::Frame),
+            Self::Head | Self::Refusal { .. } => None,
         }
     }
 }

@@ -207,6 +207,7 @@ fn no_bytes_can_do_harm() {
         "generation":1e2},"spec":{"n":-0.5e+7}}}"#;
     fn use_all(bytes: &[u8]) {
         for options in [ObjectOptions::default(), ObjectOptions::of(&PODS)] {
+            ahead(bytes, &options);
             if let Frame::Added(o) | Frame::Modified(o) | Frame::Deleted(o) = decode_frame(bytes, &options) {
                 let _ = (
                     o.key(),
@@ -227,6 +228,24 @@ fn no_bytes_can_do_harm() {
             }
         }
     }
+    /// What is read before its end is known is the same, whatever follows.
+    fn ahead(bytes: &[u8], options: &ObjectOptions) -> bool {
+        let Ok(json) = core::str::from_utf8(bytes) else { return false };
+        let mut taken = false;
+        for tail in ["", "\n", "\n{\"type\":\"ADDED\",\"obj", " ]\u{1}\\\""] {
+            let all = [json, tail].concat();
+            if let Some((frame, n)) = change_at_front(&all, options, &mut String::new()) {
+                assert_eq!(frame, decode_frame(&all.as_bytes()[..n], options), "{all}");
+                taken = true;
+            }
+            let object = json.find("\"object\":").map_or("", |at| &all[at + 9..]);
+            if let Some((object, n)) = Object::from_front(object, options, &mut String::new()) {
+                let at = all.find("\"object\":").unwrap_or_default() + 9;
+                assert_eq!(Ok(object), Object::from_json_with(&all.as_bytes()[at..at + n], options), "{all}");
+            }
+        }
+        taken
+    }
     fn changed(changes: Vec<(usize, u8)>, cut: usize) -> bool {
         let mut bytes = FRAME.to_vec();
         for (at, byte) in changes.iter().take(6) {
@@ -244,6 +263,7 @@ fn no_bytes_can_do_harm() {
         true
     }
     use_all(FRAME);
+    assert!(ahead(FRAME, &ObjectOptions::default()));
     for cut in 0..FRAME.len() {
         assert!(matches!(decode_frame(&FRAME[..cut], &ObjectOptions::default()), Frame::Bad(_)));
     }

@@ -163,6 +163,36 @@ impl FrameSplitter {
         }
     }
 
+    /// What `read` makes of the frame at the front of `input`: it is given all that there is, says how many bytes the frame had,
+    /// and these are taken. Where no frame begins, it is longer than the limit or `read` gives `None`, nothing is taken but
+    /// white space, and [`next`](Self::next) goes on. Whoever reads frames finds their ends by that, and need not have them
+    /// looked for.
+    ///
+    /// `read` must take whole JSON objects only, of which [`next`](Self::next) would say the same.
+    pub fn read<'i, T>(
+        &mut self,
+        input: &mut &'i [u8],
+        read: impl FnOnce(&'i [u8]) -> Option<(T, usize)>,
+    ) -> Option<T> {
+        self.reclaim();
+        match self.state {
+            State::Between => *input = trim_start(input),
+            State::Start(0) => {}
+            _ => return None,
+        }
+        // Without a line end it has hardly come as a whole, and to begin it would be in vain.
+        if input.first() != Some(&b'{') || memchr::memchr(b'\n', input).is_none() {
+            return None;
+        }
+        let (value, bytes) = read(input)?;
+        if bytes > self.limit {
+            return None;
+        }
+        self.state = State::Between;
+        *input = &input[bytes..];
+        Some(value)
+    }
+
     /// The body has ended: what was left unfinished. The splitter is at a start again.
     pub fn finish(&mut self) -> Option<Piece<'_>> {
         self.reclaim();

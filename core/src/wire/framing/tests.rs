@@ -3,6 +3,7 @@ use alloc::vec::Vec;
 use alloc::{format, vec};
 
 use quickcheck::{Arbitrary, Gen, quickcheck};
+use serde::de::IgnoredAny;
 
 use super::FrameSplitter;
 use crate::wire::Piece;
@@ -21,10 +22,27 @@ fn show(piece: Piece<'_>) -> String {
 
 /// Everything that comes out of the parts, the end included.
 fn pieces<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
+    take(parts, false)
+}
+
+/// The object that `rest` begins with, if all of it is there.
+fn object(rest: &[u8]) -> Option<(String, usize)> {
+    let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<IgnoredAny>();
+    values.next()?.ok()?;
+    let n = values.byte_offset();
+    Some((String::from_utf8_lossy(&rest[..n]).to_string(), n))
+}
+
+fn take<'a>(parts: impl IntoIterator<Item = &'a [u8]>, ahead: bool) -> Vec<String> {
     let mut splitter = FrameSplitter::new(LIMIT);
     let mut out = vec![];
     for mut part in parts {
-        while let Some(piece) = splitter.next(&mut part) {
+        loop {
+            if ahead && let Some(piece) = splitter.read(&mut part, object) {
+                out.push(piece);
+                continue;
+            }
+            let Some(piece) = splitter.next(&mut part) else { break };
             out.push(show(piece));
         }
         assert!(part.is_empty(), "the input is used up");
@@ -36,14 +54,33 @@ fn pieces<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
 
 fn check_cuts(bytes: &[u8]) -> Vec<String> {
     let whole = pieces([bytes]);
+    assert_eq!(take([bytes], true), whole, "read ahead: {:?}", String::from_utf8_lossy(bytes));
     assert_eq!(pieces(bytes.chunks(1)), whole, "byte by byte: {:?}", String::from_utf8_lossy(bytes));
     // Every cut of what is short, some of what is long.
     let step = (bytes.len() / 400).max(1);
     for cut in (0..=bytes.len()).step_by(step) {
         let (a, b) = bytes.split_at(cut);
-        assert_eq!(pieces([a, b]), whole, "cut at {cut}: {:?}", String::from_utf8_lossy(bytes));
+        for ahead in [false, true] {
+            assert_eq!(take([a, b], ahead), whole, "cut at {cut}: {:?}", String::from_utf8_lossy(bytes));
+        }
     }
     whole
+}
+
+#[test]
+fn what_is_read_ahead_is_taken() {
+    let mut splitter = FrameSplitter::new(LIMIT);
+    let mut input: &[u8] = b"{\"a\":1}\n {\"b\":{}}{}\n{\"c";
+    for want in ["{\"a\":1}", "{\"b\":{}}", "{}"] {
+        assert_eq!(splitter.read(&mut input, object).as_deref(), Some(want));
+    }
+    // No line end: it is not begun.
+    assert_eq!(splitter.read(&mut input, |_| -> Option<((), usize)> { panic!("it is asked") }), None);
+    assert_eq!(splitter.next(&mut input), None);
+    // Nor is what has begun before.
+    let mut input: &[u8] = b"\":{}}\n";
+    assert_eq!(splitter.read(&mut input, object), None);
+    assert_eq!(splitter.next(&mut input), Some(Piece::Value(b"{\"c\":{}}")));
 }
 
 #[test]

@@ -59,6 +59,8 @@ pub struct ListSplitter {
     api_version: String,
     metadata: Option<Value>,
     items_seen: bool,
+    /// How long the last item was.
+    usual: u64,
 }
 
 #[derive(Debug)]
@@ -145,6 +147,7 @@ impl ListSplitter {
             api_version: String::new(),
             metadata: None,
             items_seen: false,
+            usual: 0,
         }
     }
 
@@ -169,10 +172,7 @@ impl ListSplitter {
         }
         let before = *input;
         let found = self.advance(input);
-        let room = START_BYTES.saturating_sub(self.start.len());
-        if room > 0 {
-            self.start.extend_from_slice(&before[..(before.len() - input.len()).min(room)]);
-        }
+        self.keep(before, input.len());
         match found {
             Ok(None) => Ok(None),
             Ok(Some(Found::Lent(piece))) => Ok(Some(piece)),
@@ -190,6 +190,52 @@ impl ListSplitter {
                 Err(error)
             }
         }
+    }
+
+    /// Of `before`, all but the last `left` bytes were taken.
+    fn keep(&mut self, before: &[u8], left: usize) {
+        let room = START_BYTES.saturating_sub(self.start.len());
+        if room > 0 {
+            self.start.extend_from_slice(&before[..(before.len() - left).min(room)]);
+        }
+    }
+
+    /// What `read` makes of the item at the front of `input`: it is given all that there is, says how many bytes the item had, and
+    /// these are taken. Where no item begins, it is longer than the limit or `read` gives `None`, nothing is taken but what
+    /// stands between items, and [`next`](Self::next) goes on. Whoever reads items finds their ends by that, and need not have
+    /// them looked for.
+    ///
+    /// `read` must take whole JSON objects only, of which [`next`](Self::next) would say the same.
+    pub fn read<'i, T>(
+        &mut self,
+        input: &mut &'i [u8],
+        read: impl FnOnce(&'i [u8]) -> Option<(T, usize)>,
+    ) -> Option<T> {
+        if !matches!(self.state, State::AfterItem | State::Item | State::ItemOrEnd) {
+            return None;
+        }
+        let before = *input;
+        if core::mem::take(&mut self.spent) {
+            self.buffer.clear();
+        }
+        *input = trim_start(input);
+        if matches!(self.state, State::AfterItem) && input.first() == Some(&b',') {
+            *input = trim_start(&input[1..]);
+            self.state = State::Item;
+        }
+        // What is shorter than the last one has hardly come as a whole, and to begin it would be in vain.
+        let may = !matches!(self.state, State::AfterItem)
+            && input.first() == Some(&b'{')
+            && input.len() as u64 >= self.usual;
+        let found = may.then(|| read(input)).flatten().filter(|(_, bytes)| *bytes <= self.limit);
+        let value = found.map(|(value, bytes)| {
+            self.state = State::AfterItem;
+            self.usual = bytes as u64;
+            *input = &input[bytes..];
+            value
+        });
+        self.keep(before, input.len());
+        value
     }
 
     /// Passes over what may stand in front of the list, up to its bracket.
@@ -310,6 +356,7 @@ impl ListSplitter {
                     let (bytes, ended, total) = open.advance(input);
                     let fits = total <= self.limit as u64;
                     if ended {
+                        self.usual = total;
                         self.state = State::AfterItem;
                     }
                     if ended && self.buffer.is_empty() {

@@ -3,6 +3,7 @@ use alloc::vec::Vec;
 use alloc::{format, vec};
 
 use quickcheck::{Arbitrary, Gen, quickcheck};
+use serde::de::IgnoredAny;
 
 use super::{ListHead, ListSplitter};
 use crate::wire::{Piece, WireError};
@@ -12,10 +13,26 @@ const LIMIT: usize = 1500;
 type Verdict = (Vec<String>, Result<ListHead, WireError>);
 
 fn split<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Verdict {
+    take(parts, false)
+}
+
+/// The object that `rest` begins with, if all of it is there.
+fn object(rest: &[u8]) -> Option<(String, usize)> {
+    let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<IgnoredAny>();
+    values.next()?.ok()?;
+    let n = values.byte_offset();
+    Some((String::from_utf8_lossy(&rest[..n]).to_string(), n))
+}
+
+fn take<'a>(parts: impl IntoIterator<Item = &'a [u8]>, ahead: bool) -> Verdict {
     let mut splitter = ListSplitter::new(LIMIT);
     let mut out = vec![];
     for mut part in parts {
         loop {
+            if ahead && let Some(item) = splitter.read(&mut part, object) {
+                out.push(item);
+                continue;
+            }
             match splitter.next(&mut part) {
                 Ok(Some(Piece::Value(b))) => out.push(String::from_utf8_lossy(b).to_string()),
                 Ok(Some(Piece::TooLong { bytes, start })) => {
@@ -37,12 +54,36 @@ fn split<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Verdict {
 
 fn check_cuts(bytes: &[u8]) -> Verdict {
     let whole = split([bytes]);
+    assert_eq!(take([bytes], true), whole, "read ahead: {:?}", String::from_utf8_lossy(bytes));
     assert_eq!(split(bytes.chunks(1)), whole, "byte by byte: {:?}", String::from_utf8_lossy(bytes));
     for cut in (0..=bytes.len()).step_by((bytes.len() / 400).max(1)) {
         let (a, b) = bytes.split_at(cut);
-        assert_eq!(split([a, b]), whole, "cut at {cut}: {:?}", String::from_utf8_lossy(bytes));
+        for ahead in [false, true] {
+            assert_eq!(take([a, b], ahead), whole, "cut at {cut}: {:?}", String::from_utf8_lossy(bytes));
+        }
     }
     whole
+}
+
+#[test]
+fn what_is_read_ahead_is_taken() {
+    let mut splitter = ListSplitter::new(LIMIT);
+    let mut input: &[u8] = br#"{"items":[{"a":1}, {"b":{}},{"c":[]},{"d":0},{"#;
+    assert_eq!(splitter.read(&mut input, object), None, "no item begins here");
+    assert_eq!(splitter.next(&mut input), Ok(Some(Piece::Value(br#"{"a":1}"#))));
+    for want in [r#"{"b":{}}"#, r#"{"c":[]}"#] {
+        assert_eq!(splitter.read(&mut input, object).as_deref(), Some(want));
+    }
+    assert_eq!(splitter.read(&mut input, object).as_deref(), Some(r#"{"d":0}"#));
+    // Shorter than the last one: it is not begun.
+    assert_eq!(splitter.read(&mut input, |_| -> Option<((), usize)> { panic!("it is asked") }), None);
+    assert_eq!(splitter.next(&mut input), Ok(None));
+    let mut input: &[u8] = b"}]}";
+    assert_eq!(splitter.read(&mut input, object), None, "it has begun before");
+    assert_eq!(splitter.next(&mut input), Ok(Some(Piece::Value(b"{}"))));
+    assert_eq!(splitter.read(&mut input, object), None, "there are no more");
+    assert_eq!(splitter.next(&mut input), Ok(None));
+    assert!(splitter.finish().is_ok());
 }
 
 #[test]
