@@ -233,7 +233,8 @@ impl<T: Resource> Watcher<T> {
         if version::is_above(to, &self.version) {
             // Versions without an order may be the same ones again and again: then only a watch that lasts is progress.
             let ordered = version::compare(to, &self.version) == Some(Ordering::Greater);
-            self.version = to.into();
+            self.version.clear();
+            self.version.push_str(to);
             if ordered || lived >= self.config.very_short {
                 w.progress = true;
                 self.going_well();

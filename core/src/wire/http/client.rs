@@ -241,7 +241,7 @@ impl ResponseDecoder {
 
     /// The head, or `None` if it was informational; what follows it becomes the state.
     fn parse_head(&mut self) -> Result<Option<ResponseHead>, WireError> {
-        let mut lines = vec![httparse::EMPTY_HEADER; self.limits.headers];
+        let mut lines = vec![httparse::EMPTY_HEADER; self.head.lines(self.limits.headers)];
         let mut parsed = httparse::Response::new(&mut lines);
         match parsed.parse(self.head.bytes()) {
             Ok(httparse::Status::Complete(_)) => {}

@@ -28,6 +28,11 @@ impl HeadBuffer {
         &self.bytes
     }
 
+    /// Room for its headers, up to the limit.
+    pub(super) fn lines(&self, limit: usize) -> usize {
+        memchr::memchr_iter(b'\n', &self.bytes).count().min(limit)
+    }
+
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.line_start = 0;
@@ -81,7 +86,11 @@ impl HeadBuffer {
 
 /// Header lines as text. Values that are not UTF-8 are made so.
 pub(super) fn owned(headers: &[httparse::Header<'_>]) -> Vec<(String, String)> {
-    headers.iter().map(|h| (h.name.into(), String::from_utf8_lossy(h.value).into_owned())).collect()
+    let text = |value| match core::str::from_utf8(value) {
+        Ok(value) => value.into(),
+        Err(_) => String::from_utf8_lossy(value).into_owned(),
+    };
+    headers.iter().map(|h| (h.name.into(), text(h.value))).collect()
 }
 
 /// What went wrong, in words of our own.

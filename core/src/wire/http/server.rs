@@ -157,7 +157,7 @@ impl RequestDecoder {
     }
 
     fn parse_head(&self) -> Result<(IncomingHead, Body), WireError> {
-        let mut lines = vec![httparse::EMPTY_HEADER; self.limits.headers];
+        let mut lines = vec![httparse::EMPTY_HEADER; self.buffer.lines(self.limits.headers)];
         let mut parsed = httparse::Request::new(&mut lines);
         match parsed.parse(self.buffer.bytes()) {
             Ok(httparse::Status::Complete(_)) => {}
