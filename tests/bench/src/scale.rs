@@ -41,11 +41,13 @@ pub(crate) fn run(args: &Args) -> Result<(), String> {
     Ok(())
 }
 
-fn figures(args: &Args) -> [Figure; 5] {
+fn figures(args: &Args) -> [Figure; 6] {
     let (pods, events) = (args.objects as f64, args.events as f64);
     let figure = |name, places, key, times| Figure { name, places, key, times, rate: false, charted: false };
     [
         figure("CPU us/event", 1, "cpu", 1e6 / events),
+        // Several events of one pod may be one, the more so the fewer pods there are.
+        figure("reconciles/event", 2, "reconciles", 1.0 / events),
         figure("CPU us/pod until reconciled", 1, "first_cpu", 1e6 / pods),
         Figure { rate: true, ..figure("first reconciles/s", 0, "first", pods) },
         figure("resident B/pod", 0, "resident", 1.0 / pods),

@@ -198,7 +198,7 @@ fn what_an_event_costs_by_the_number_of_pods() {
             assert!(reconciles.contains(&run["reconciles"].as_u64().unwrap()), "{run}");
         });
     }
-    assert_eq!(figures["figures"].as_array().unwrap().len(), 10);
+    assert_eq!(figures["figures"].as_array().unwrap().len(), 12);
     let plot = fs::read_to_string(plot).unwrap();
     assert_eq!(plot.matches("<path ").count(), 3);
 }
