@@ -14,6 +14,8 @@ pub const FRAME_BYTES: usize = 16 * 1024 * 1024;
 pub const ITEM_BYTES: usize = FRAME_BYTES;
 /// Longest buffer that is kept from one object to the next; most objects are far below.
 pub const SCRATCH_BYTES: usize = 64 * 1024;
+/// Room for so many changes is kept from one read to the next; more are those of a list.
+pub const CHANGES_KEPT: usize = 1024;
 /// Longest body of an answer that is kept whole (get, create, ...). etcd refuses objects above 1.5 MiB; lists are streamed.
 pub const BODY_BYTES: usize = 64 * 1024 * 1024;
 /// Longest body of an error answer that is kept; the rest is skipped.
@@ -152,6 +154,16 @@ pub const PAGE_SIZE: u32 = 500;
 pub const LIST_PAGES: u32 = 100_000;
 /// Most unreadable objects of one resource that are remembered by key; the rest are only counted.
 pub const QUARANTINE: usize = 1_000;
+/// Longest dictionary of a compact store: twenty pods whole, or what a hundred kinds of them differ in. Places in it are found by a
+/// table of four bytes for each of its bytes.
+pub const DICTIONARY_BYTES: usize = 64 * 1024;
+/// Most dictionaries that a compact store makes in a row, each of which knows more than the one before.
+pub const DICTIONARIES: usize = 64;
+/// So many objects must have come since a dictionary is full, and most of them be strange to it, before a compact store begins a
+/// new one; twice as many the next time.
+pub const RENEWED_AFTER: usize = 4096;
+/// How often a compact store begins a new dictionary. Objects that packed badly all along would pack as badly with the next.
+pub const DICTIONARIES_RENEWED: u32 = 8;
 /// Most panics of index functions that are told one by one until somebody asks for them; the rest are only counted.
 pub const INDEX_PANICS: usize = 100;
 /// A longer `Retry-After` counts as this; some proxies send days.

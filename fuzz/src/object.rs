@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 use steersman_core::object::{Dropped, Object, ObjectOptions, Resource};
+use steersman_core::store::{Kept, Packer, unpack};
 
 const TYPE: (&str, &str) = ("example.com/v1", "Wid\"get");
 
@@ -52,6 +53,33 @@ fn check(json: &[u8], options: &ObjectOptions) {
     assert_eq!(fields(&object), fields(&whole));
     assert_eq!(object.json(), whole.json());
     assert_eq!(object.raw_at(&[]), Some(object.json()));
+    packed(&object, json);
+}
+
+/// Packed and unpacked it is what it was, and bytes that nobody packed do no harm.
+fn packed(object: &Object, noise: &[u8]) {
+    let mut packer = Packer::default();
+    for _ in 0..4 {
+        let kept = packer.keep(object);
+        assert_eq!(kept.get(), *object);
+        assert_eq!(fields(&kept.get()), fields(object));
+        let Kept::Packed(packed) = kept else { continue };
+        let (bytes, dictionary) = packed.parts();
+        assert!(bytes.len() < object.retained_bytes());
+        // The first bytes are lengths; what claims to be huge would only take long.
+        let mut torn = bytes.to_vec();
+        for (n, byte) in noise.iter().take(16).enumerate() {
+            let at = 3 + usize::from(*byte) * 251 % (torn.len() - 2).max(1);
+            if let Some(torn) = torn.get_mut(at) {
+                *torn ^= 1 << (n % 8);
+            }
+        }
+        for bytes in [&torn[..], &bytes[..bytes.len() / 2]] {
+            if let Some(other) = unpack::<Object>(bytes, dictionary) {
+                let _ = (fields(&other), other.key(), other.json().len());
+            }
+        }
+    }
 }
 
 /// What should be left of it.

@@ -32,6 +32,9 @@ pub struct WatchSpec {
     /// ([`source::Options`](crate::source::Options)).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dropped: Option<Dropped>,
+    /// Whether its objects are kept packed; `None`: what the settings of the sources say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compact: Option<bool>,
 }
 
 impl WatchSpec {
@@ -44,6 +47,7 @@ impl WatchSpec {
             selectors: Selectors::default(),
             metadata_only: false,
             dropped: None,
+            compact: None,
         }
     }
 
@@ -92,6 +96,21 @@ impl WatchSpec {
         self
     }
 
+    /// Keeps its objects packed, or does not, whatever the settings of the sources say: memory for time, see
+    /// [`Store::compact`](crate::store::Store::compact). Watches that differ in this are not shared.
+    ///
+    /// ```
+    /// use steersman_core::api::{Api, kinds::Pod};
+    /// use steersman_core::controller::WatchSpec;
+    /// let pods = WatchSpec::from(Api::<Pod>::all()).compact(true);
+    /// assert_eq!(pods.to_string(), "pods.v1, compact");
+    /// ```
+    #[must_use]
+    pub const fn compact(mut self, compact: bool) -> Self {
+        self.compact = Some(compact);
+        self
+    }
+
     /// Whether it is about the object that was written, whatever the selectors say.
     #[must_use]
     pub fn covers(&self, write: &Written) -> bool {
@@ -115,6 +134,7 @@ impl WatchSpec {
             },
             metadata_only: self.metadata_only,
             dropped: self.dropped.clone(),
+            compact: self.compact,
         }
     }
 }
@@ -163,6 +183,11 @@ impl fmt::Display for WatchSpec {
         }
         if let Some(dropped) = &self.dropped {
             write!(f, ", without {dropped}")?;
+        }
+        match self.compact {
+            None => {}
+            Some(true) => f.write_str(", compact")?,
+            Some(false) => f.write_str(", not compact")?,
         }
         Ok(())
     }
@@ -363,6 +388,15 @@ impl<T> Config<T> {
     pub fn dropping(mut self, dropped: Dropped) -> Self {
         if let Some(last) = self.sources.last_mut() {
             last.watch.dropped = Some(dropped);
+        }
+        self
+    }
+
+    /// Keeps the objects of the source that was added last (the primary one if none was) packed, or does not.
+    #[must_use]
+    pub fn compact(mut self, compact: bool) -> Self {
+        if let Some(last) = self.sources.last_mut() {
+            last.watch.compact = Some(compact);
         }
         self
     }

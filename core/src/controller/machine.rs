@@ -18,7 +18,7 @@ use crate::guard::guarded;
 use crate::machine::{Deadline, Machine, Outputs, Reason};
 use crate::object::{Key, Resource, version};
 use crate::queue::{self, Priority, Queue, Then};
-use crate::store::{Change, Delta, Snapshot};
+use crate::store::{Change, Changes, Delta, Snapshot};
 use crate::time::{Clock, Time};
 
 /// One controller. See the [module](super).
@@ -59,17 +59,17 @@ impl<T: Resource> State<T> {
     }
 
     /// The object, if it is there and no other of its name.
-    fn holds(&self, key: &Key, uid: &str) -> Option<T> {
-        self.view.as_ref()?.get(key).filter(|object| object.uid() == uid)
+    fn holds(&self, key: &Key, uid: &str) -> bool {
+        self.view.as_ref().is_some_and(|view| view.holds(key, uid))
     }
 
     /// Whether what was written has come to something else without a change that tells: it is not there, or came as
     /// something else.
-    fn lost_sight_of(&self, write: &Write, changes: &[Change<T>]) -> bool {
+    fn lost_sight_of(&self, write: &Write, changes: &Changes<T>) -> bool {
         let Until::At(version) = &write.until else { return false };
         let otherwise = |new: &T| new.key() == write.object && !version.is(new.resource_version());
-        self.holds(&write.object, &write.uid).is_none()
-            || changes.iter().any(|c| matches!(c, Change::Added { new, .. } if otherwise(new)))
+        !self.holds(&write.object, &write.uid)
+            || changes.iter().any(|c| matches!(c, Change::Added { new, .. } if otherwise(&new)))
     }
 }
 
@@ -229,20 +229,20 @@ impl<T: Resource> Controller<T> {
         // What the primary view does not hold need not be queued: if it comes, it is a change of its own.
         let known = sources.first().filter(|s| s.synced).and_then(|s| s.view.as_ref());
         let mut keys = Vec::new();
-        for change in &*delta.changes {
-            if id == SourceId::PRIMARY && matches!(change, Change::Deleted { .. }) {
-                let key = normal(subject(change).key(), *scope);
+        for change in &delta.changes {
+            if id == SourceId::PRIMARY && matches!(&change, Change::Deleted { .. }) {
+                let key = normal(subject(&change).key(), *scope);
                 queue.forget(&key);
                 unseen.forget(&key);
                 continue;
             }
-            let priority = match change {
+            let priority = match &change {
                 Change::Added { initial: true, .. } => Priority::LOW,
                 Change::Added { .. } | Change::Updated { .. } | Change::Deleted { .. } => Priority::NORMAL,
             };
             keys.clear();
-            if let Err(error) = guarded(|| concerned(source, change, *scope, &mut |key| keys.push(key))) {
-                let key = subject(change).key();
+            if let Err(error) = guarded(|| concerned(source, &change, *scope, &mut |key| keys.push(key))) {
+                let key = subject(&change).key();
                 out.push(Output::Notice(Notice::MappingPanicked { source: id, key, error }));
                 continue;
             }
@@ -267,7 +267,7 @@ impl<T: Resource> Controller<T> {
         }
         for ((source, state), n) in self.config.sources.iter().zip(&self.sources).zip(0..) {
             let source_id = SourceId(n);
-            let seen = state.holds(&write.key, &write.uid).is_some();
+            let seen = state.holds(&write.key, &write.uid);
             let awaited = self.unseen.awaited(key, source_id, &write.key, &write.uid);
             // What a selector leaves out is never shown.
             let shows = || seen || awaited.is_some() || source.watch.selectors.take(&write.labels);
@@ -296,14 +296,14 @@ impl<T: Resource> Controller<T> {
     }
 
     /// A source has moved on: what of the writes does it show, and what has become of them?
-    fn show(&mut self, now: Time, id: SourceId, back: bool, changes: &[Change<T>]) {
+    fn show(&mut self, now: Time, id: SourceId, back: bool, changes: &Changes<T>) {
         // As a rule nobody waits, and this costs a delta nothing.
         let Some(state) = self.sources.get(id.index()).filter(|_| !self.unseen.is_empty()) else { return };
         let mut all = Vec::new();
         if back {
             all = self.unseen.restored(id);
         } else if let Some(version) = Version::new(&state.resource_version) {
-            all = self.unseen.reached(id, &version, |object, uid| state.holds(object, uid).is_some());
+            all = self.unseen.reached(id, &version, |object, uid| state.holds(object, uid));
         }
         for change in changes {
             if let Change::Deleted { old, .. } = change {

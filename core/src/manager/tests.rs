@@ -15,7 +15,7 @@ use crate::controller::{self, ControllerStatus};
 use crate::machine::{Machine, Outputs};
 use crate::object::{Dropped, Object};
 use crate::source;
-use crate::store::Index;
+use crate::store::{self, Index};
 use crate::time::Time;
 use crate::watcher::{self, Watcher};
 
@@ -289,6 +289,7 @@ fn readiness_names_what_is_missing() {
         objects: 0,
         stale: 0,
         index_panics: 0,
+        packed: store::PackedSize::default(),
     };
     board.source(WatchId(0), line(0, true, None));
     board.source(WatchId(1), line(1, false, None));

@@ -4,6 +4,7 @@ mod dropped;
 mod error;
 mod key;
 mod meta;
+mod pack;
 mod parts;
 mod raw;
 mod reads;
@@ -26,6 +27,7 @@ pub(crate) use scan::{Scanner, SyntaxError, Token};
 
 use alloc::string::String;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +47,20 @@ pub trait Resource: Clone {
     fn metered(self, meter: &Arc<Meter>) -> Self {
         let _ = meter;
         self
+    }
+
+    /// Appends all that [`from_packable`](Self::from_packable) makes the same object of, for a compact store
+    /// ([`Store::compact`](crate::store::Store::compact)), and says so. By default it says that it cannot, and is kept whole.
+    fn to_packable(&self, out: &mut Vec<u8>) -> bool {
+        let _ = out;
+        false
+    }
+
+    /// The object of which [`to_packable`](Self::to_packable) made these bytes; `None` if they are of none.
+    #[must_use]
+    fn from_packable(bytes: &mut [u8]) -> Option<Self> {
+        let _ = bytes;
+        None
     }
 }
 

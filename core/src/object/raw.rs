@@ -16,7 +16,7 @@ use super::parts::{FIELDS, Field, Parts, Place, Salvage};
 use super::reads::Meter;
 use super::scan::{Scanner, plain_end};
 use super::strings::{Annotations, Finalizers, Labels, owners};
-use super::{Dropped, Key, ObjectError, OwnerReference, Resource};
+use super::{Dropped, Key, ObjectError, OwnerReference, Resource, pack};
 use crate::api::ResourceType;
 use crate::limits;
 
@@ -96,7 +96,7 @@ pub struct Object {
 }
 
 /// Numbers of the table: start and end of each field, and the length of the JSON.
-const NUMBERS: usize = 2 * FIELDS + 1;
+pub(super) const NUMBERS: usize = 2 * FIELDS + 1;
 /// Four bytes of seven bits.
 const LONGEST: usize = 1 << 28;
 
@@ -526,6 +526,15 @@ impl Resource for Object {
     fn metered(mut self, meter: &Arc<Meter>) -> Self {
         self.meter = Some(Arc::clone(meter));
         self
+    }
+
+    fn to_packable(&self, out: &mut Vec<u8>) -> bool {
+        pack::append(&self.text, out);
+        true
+    }
+
+    fn from_packable(bytes: &mut [u8]) -> Option<Self> {
+        Some(Self { text: pack::read(bytes)?.into(), meter: None })
     }
 }
 

@@ -233,13 +233,13 @@ impl Objects {
         let (rules, objects) = self.sources.get_mut(source.index()).unwrap_or(&mut unknown);
         let rules = rules.as_ref();
         let (mut expected, mut bytes) = (*objects, 0_usize);
-        for change in delta.changes.iter() {
+        for change in &delta.changes {
             match change {
                 Change::Added { .. } => expected += 1,
                 Change::Updated { .. } => {}
                 Change::Deleted { .. } => expected = expected.saturating_sub(1),
             }
-            bytes = bytes.saturating_add(controller::subject(change).json().len());
+            bytes = bytes.saturating_add(controller::subject(&change).json().len());
         }
         // Whoever began to listen late has a view that no changes explain.
         let is_whole = expected != delta.view.len();
@@ -249,7 +249,7 @@ impl Objects {
         // Before anything is copied.
         fits(bytes)?;
         *objects = delta.view.len();
-        let json = |object: &Object| match rules {
+        let json = |object: Object| match rules {
             Some(rules) => rules.object(object.json()),
             None => object.json().to_owned(),
         };
@@ -257,19 +257,17 @@ impl Objects {
             .changes
             .iter()
             .map(|change| match change {
-                Change::Added { new, initial } => Changed::Added { object: json(new), initial: *initial },
-                Change::Updated { new, relisted, .. } => {
-                    Changed::Updated { object: json(new), relisted: *relisted }
-                }
+                Change::Added { new, initial } => Changed::Added { object: json(new), initial },
+                Change::Updated { new, relisted, .. } => Changed::Updated { object: json(new), relisted },
                 Change::Deleted { old, final_unknown } => {
-                    Changed::Deleted { object: json(old), final_unknown: *final_unknown }
+                    Changed::Deleted { object: json(old), final_unknown }
                 }
             })
             .collect();
         Ok(ControllerTold::Delta {
             source,
             changes,
-            whole: is_whole.then(|| delta.view.values().map(|object| json(&object)).collect()),
+            whole: is_whole.then(|| delta.view.values().map(json).collect()),
             view: (delta.view.resource_version().to_owned(), delta.view.is_synced()),
             synced: delta.synced,
             resource_version: (*delta.resource_version).to_owned(),

@@ -70,11 +70,11 @@ pub(super) fn delta(delta: &Delta<Object>) -> String {
         changes.len()
     );
     for c in changes.iter().take(SHOWN) {
-        let _ = write!(text, "; {}", change(c));
+        let _ = write!(text, "; {}", change(&c));
     }
     if changes.len() > SHOWN {
         let mut sum = Sum::default();
-        changes[SHOWN..].iter().for_each(|c| sum.add(change(c).as_bytes()));
+        changes.iter().skip(SHOWN).for_each(|c| sum.add(change(&c).as_bytes()));
         let _ = write!(text, "; and {} more {sum}", changes.len() - SHOWN);
     }
     text

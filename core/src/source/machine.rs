@@ -21,10 +21,11 @@ use crate::client::{
 };
 use crate::config::FileError;
 use crate::controller::WatchSpec;
+use crate::limits;
 use crate::machine::{Deadline, Machine, Outputs};
 use crate::net::{ConnId, NetEvent};
 use crate::object::{Dropped, Object, ObjectOptions};
-use crate::store::{Applied, Change, Delta, Indexes, Snapshot, Store};
+use crate::store::{Applied, Change, Changes, Delta, Indexes, Kept, Snapshot, Store};
 use crate::time::{Clock, Time};
 use crate::watcher::{self, Ask, CloseReason, ListMeta, Notice, Rejection, ReqId, Watcher};
 use crate::wire;
@@ -39,6 +40,9 @@ pub struct Options {
     pub watcher: watcher::Config,
     /// What of every object is not kept, unless its [`WatchSpec`] says so itself.
     pub dropped: Dropped,
+    /// Whether objects are kept packed, unless its [`WatchSpec`] says so itself: see
+    /// [`Store::compact`](crate::store::Store::compact).
+    pub compact: bool,
     /// From this many bytes on a run of frames or items goes out as a [`DecodeJob`]; below, and with `None`, it is
     /// decoded in place. Handing it over costs a copy, so it pays only with another core to do it.
     pub decode_job: Option<usize>,
@@ -113,7 +117,7 @@ pub struct Source {
     answers: VecDeque<client::Output>,
     /// When the bytes came that are being handled.
     received: Time,
-    changes: Vec<Change<Object>>,
+    changes: Vec<Change<Kept<Object>>>,
     /// Where objects are put together.
     scratch: String,
     /// What subscribers were told last.
@@ -161,6 +165,10 @@ impl Source {
         let dropped = watch.dropped.as_ref().unwrap_or(&options.dropped);
         let mut object = ObjectOptions::of(&watch.resource).dropping(dropped.clone());
         object.metadata_only = watch.metadata_only;
+        let mut store = Store::with_indexes(options.indexes.clone());
+        if watch.compact.unwrap_or(options.compact) {
+            store = store.compact();
+        }
         Self {
             path: api.list(&ListParams::default()).path_and_query,
             api,
@@ -168,7 +176,7 @@ impl Source {
             clock: Clock::default(),
             watcher: Watcher::new(options.watcher.clone(), seed),
             exchange: Exchange::new(endpoint, authenticator),
-            store: Store::with_indexes(options.indexes.clone()),
+            store,
             current: None,
             decoding: false,
             answers: VecDeque::new(),
@@ -194,6 +202,7 @@ impl Source {
             objects: self.store.len(),
             stale: self.store.stale(),
             index_panics: self.store.index_panics(),
+            packed: self.store.packed(),
         }
     }
 
@@ -281,7 +290,7 @@ impl Source {
                 }
                 watcher::Output::Cancel(id) => self.cancel(now, id),
                 watcher::Output::Event(event) => {
-                    if let Applied::Stale(key) = self.store.apply(event, &mut self.changes) {
+                    if let Applied::Stale(key) = self.store.apply_kept(event, &mut self.changes) {
                         out.push(Output::Notice(Notice::Stale { key }));
                     }
                 }
@@ -522,13 +531,16 @@ impl Source {
         let first = synced && !self.told.0;
         self.told = (synced, view.shared_resource_version());
         out.push(Output::Delta(Delta {
-            // The buffer stays for the next ones.
-            changes: self.changes.drain(..).collect(),
+            changes: Changes::of_kept(self.changes.drain(..)),
             view,
             synced,
             resource_version: Arc::clone(&self.told.1),
             received: self.received,
         }));
+        // The buffer stays for the next ones, unless it was for a whole list.
+        if self.changes.capacity() > limits::CHANGES_KEPT {
+            self.changes = Vec::new();
+        }
         if first {
             out.push(Output::Synced);
         }

@@ -5,6 +5,7 @@ use alloc::string::String;
 use serde::{Deserialize, Serialize};
 
 use crate::controller::WatchSpec;
+use crate::store::PackedSize;
 use crate::watcher::WatcherStatus;
 
 /// Where one watch stands.
@@ -23,4 +24,7 @@ pub struct SourceStatus {
     pub stale: u64,
     /// How often index functions have panicked; the objects are not found by those indexes.
     pub index_panics: u64,
+    /// What packing its objects has come to.
+    #[serde(default)]
+    pub packed: PackedSize,
 }

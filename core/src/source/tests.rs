@@ -38,13 +38,17 @@ const CONFIGMAPS: ResourceType = ResourceType::new("", "v1", "configmaps", "Conf
 struct Style {
     cut: usize,
     job: Option<usize>,
+    compact: bool,
 }
 
-const STYLES: [Style; 4] = [
-    Style { cut: usize::MAX, job: None },
-    Style { cut: 1, job: None },
-    Style { cut: 7, job: Some(1) },
-    Style { cut: usize::MAX, job: Some(400) },
+const STYLES: [Style; 6] = [
+    Style { cut: usize::MAX, job: None, compact: false },
+    Style { cut: 1, job: None, compact: false },
+    Style { cut: 7, job: Some(1), compact: false },
+    Style { cut: usize::MAX, job: Some(400), compact: false },
+    // The same as the first and the third.
+    Style { cut: usize::MAX, job: None, compact: true },
+    Style { cut: 7, job: Some(1), compact: true },
 ];
 
 enum Answer {
@@ -151,7 +155,7 @@ impl Play {
         options: Options,
         script: Vec<Answer>,
     ) -> Self {
-        let options = Options { decode_job: style.job, ..options };
+        let options = Options { decode_job: style.job, compact: style.compact, ..options };
         let source =
             Source::new(spec, options, Arc::new(Endpoint::new(config)), Authenticator::new(config), 1);
         let mut play = Self {
@@ -209,16 +213,16 @@ impl Play {
                 Output::Delta(delta) => {
                     for change in delta.changes.iter() {
                         // Whoever acts on a difference finds it in the view: a reconcile never sees the state before.
-                        if let Change::Added { new, .. } | Change::Updated { new, .. } = change {
+                        if let Change::Added { new, .. } | Change::Updated { new, .. } = &change {
                             assert!(delta.view.contains(&new.key()), "{new:?} is not in the view");
                         }
                         self.told.push(match change {
                             Change::Added { new, initial } => {
-                                format!("+{:?}{}", new, if *initial { " first" } else { "" })
+                                format!("+{:?}{}", new, if initial { " first" } else { "" })
                             }
                             Change::Updated { old, new, .. } => format!("{old:?} -> {new:?}"),
                             Change::Deleted { old, final_unknown } => {
-                                format!("-{old:?}{}", if *final_unknown { "?" } else { "" })
+                                format!("-{old:?}{}", if final_unknown { "?" } else { "" })
                             }
                         });
                     }

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::fmt;
 
+use super::Kept;
 use super::index::{self, Entries, IndexPanics, Indexes, OWNER_UID, UnknownIndex, label_name};
 use super::tree::{self, Tree, Way};
 use crate::object::{Key, Meter, Object, Resource, version};
@@ -14,7 +15,7 @@ use crate::object::{Key, Meter, Object, Resource, version};
 ///
 /// It never changes. What it holds lives as long as it does, so keep it for one reconcile, not for a day.
 pub struct Snapshot<T> {
-    rows: Tree<Key, T>,
+    rows: Tree<Key, Kept<T>>,
     /// What each index of the store has found.
     entries: Arc<Vec<Entries>>,
     resource_version: Arc<str>,
@@ -65,6 +66,12 @@ impl<T: Resource> Snapshot<T> {
     #[must_use]
     pub fn contains(&self, key: &Key) -> bool {
         self.rows.get(key).is_some()
+    }
+
+    /// Whether the object at `key` has this uid.
+    #[must_use]
+    pub fn holds(&self, key: &Key, uid: &str) -> bool {
+        self.rows.get(key).is_some_and(|object| object.stamp().uid() == uid)
     }
 
     /// All keys in their order.
@@ -137,7 +144,7 @@ impl<T: Resource> Snapshot<T> {
         self.entries = Arc::new(indexes.iter().map(Entries::nothing).collect());
         let mut panics = IndexPanics::default();
         for (key, object) in self.rows.iter() {
-            index::update(indexes, &mut self.entries, key, None, Some(object), &mut panics);
+            index::update(indexes, &mut self.entries, key, None, Some(&object.get()), &mut panics);
         }
         self
     }
@@ -189,7 +196,7 @@ impl<T> Snapshot<T> {
         for change in changes {
             match change {
                 super::Change::Added { new, .. } | super::Change::Updated { new, .. } => {
-                    rows.insert(new.key(), new.clone());
+                    rows.insert(new.key(), Kept::Whole(new.clone()));
                 }
                 super::Change::Deleted { old, .. } => drop(rows.remove(&old.key())),
             }
@@ -205,17 +212,17 @@ impl<T> Snapshot<T> {
     }
 
     /// The objects, and what the indexes have found.
-    pub(super) const fn parts_mut(&mut self) -> (&mut Tree<Key, T>, &mut Arc<Vec<Entries>>) {
+    pub(super) const fn parts_mut(&mut self) -> (&mut Tree<Key, Kept<T>>, &mut Arc<Vec<Entries>>) {
         (&mut self.rows, &mut self.entries)
     }
 
     /// The object at `key`, as it lies there.
-    pub(super) fn row(&self, key: &Key) -> Option<&T> {
+    pub(super) fn row(&self, key: &Key) -> Option<&Kept<T>> {
         self.rows.get(key)
     }
 
     /// The same, and the way to it in [`parts_mut`](Self::parts_mut).
-    pub(super) fn find(&self, key: &Key) -> (Way, Option<&T>) {
+    pub(super) fn find(&self, key: &Key) -> (Way, Option<&Kept<T>>) {
         self.rows.find(key)
     }
 
@@ -226,7 +233,7 @@ impl<T> Snapshot<T> {
         }
     }
 
-    pub(super) fn replace(&mut self, rows: Tree<Key, T>, resource_version: &str) {
+    pub(super) fn replace(&mut self, rows: Tree<Key, Kept<T>>, resource_version: &str) {
         self.rows = rows;
         self.resource_version = resource_version.into();
         self.synced = true;
@@ -234,15 +241,15 @@ impl<T> Snapshot<T> {
 }
 
 /// An object as it is handed out.
-fn shown<T: Resource>(object: &T, meter: Option<&Arc<Meter>>) -> T {
+fn shown<T: Resource>(object: &Kept<T>, meter: Option<&Arc<Meter>>) -> T {
     match meter {
-        None => object.clone(),
-        Some(meter) => object.clone().metered(meter),
+        None => object.get(),
+        Some(meter) => object.get().metered(meter),
     }
 }
 
 /// All objects of a view with their keys, in the order of keys.
-pub struct Iter<'a, T>(tree::Iter<'a, T>, Option<&'a Arc<Meter>>);
+pub struct Iter<'a, T>(tree::Iter<'a, Kept<T>>, Option<&'a Arc<Meter>>);
 
 impl<T> Clone for Iter<'_, T> {
     fn clone(&self) -> Self {
@@ -299,7 +306,8 @@ impl<T: Resource> FromIterator<T> for Snapshot<T> {
         }
         let highest = Arc::<str>::from(highest);
         let mut snapshot = Self::default();
-        snapshot.replace(Tree::from_sorted(rows.into_iter()), &highest);
+        let rows = rows.into_iter().map(|(key, object)| (key, Kept::Whole(object)));
+        snapshot.replace(Tree::from_sorted(rows), &highest);
         snapshot
     }
 }

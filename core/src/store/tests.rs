@@ -30,7 +30,22 @@ impl Resource for Obj {
         &self.rv
     }
     fn each_owner(&self, _: &mut dyn FnMut(&OwnerReference)) {}
+
+    fn to_packable(&self, out: &mut Vec<u8>) -> bool {
+        let Self { key, uid, rv, data } = self;
+        out.extend_from_slice(format!("{BOILERPLATE}\0{key}\0{uid}\0{rv}\0{data}").as_bytes());
+        true
+    }
+
+    fn from_packable(bytes: &mut [u8]) -> Option<Self> {
+        let mut parts = std::str::from_utf8(bytes).ok()?.split('\0').skip(1);
+        let mut part = || parts.next().map(String::from);
+        Some(Self { key: part()?.parse().ok()?, uid: part()?, rv: part()?, data: part()?.parse().ok()? })
+    }
 }
+
+/// What all of them have in common.
+const BOILERPLATE: &str = "an object of which the greater part is in all the others as well";
 
 fn obj(name: &str, uid: u32, rv: u32) -> Obj {
     Obj { key: name.parse().unwrap(), uid: format!("u{uid}"), rv: rv.to_string(), data: rv }
@@ -205,6 +220,32 @@ fn debug_shows_numbers_not_data() {
 }
 
 #[test]
+fn what_is_packed_is_counted_and_is_all_that_is_kept() {
+    let all: Vec<_> = (0..200).map(|n| obj(&format!("n{n}"), n, n + 1)).collect();
+    let mut store = Store::new().compact();
+    run(&mut store, [Event::Init]);
+    let mut changes = Vec::new();
+    for object in &all {
+        store.apply_kept(Event::InitApply(object.clone()), &mut changes);
+    }
+    store.apply_kept(done(300), &mut changes);
+    let size = store.packed();
+    assert!(size.objects > 190 && size.kept * 2 < size.whole, "{size:?}");
+    // Of a first list, which is all there is, the changes are packed, too.
+    let packed = changes.iter().filter(|c| matches!(c, Change::Added { new: Kept::Packed(_), .. })).count();
+    assert_eq!((changes.len(), packed as u64), (200, size.objects));
+    run(&mut store, [Event::Apply(obj("n7", 7, 301)), Event::Delete(obj("n8", 8, 302))]);
+    assert_eq!(store.packed().objects, size.objects - 1);
+    // A list of the same keeps what there is.
+    run(&mut store, [Event::Init]);
+    run(&mut store, all.iter().map(|object| Event::InitApply(object.clone())));
+    run(&mut store, [done(303)]);
+    assert_eq!(store.packed().objects, size.objects);
+    run(&mut store, [Event::Init, done(304)]);
+    assert_eq!(store.packed(), PackedSize::default());
+}
+
+#[test]
 fn a_view_of_one_namespace() {
     let names = ["z", "a/1", "a/2", "b/1", "aa/1", "a/3"];
     let view: Snapshot<Obj> = names.iter().map(|n| obj(n, 1, 1)).collect();
@@ -264,8 +305,8 @@ fn follow(map: &mut BTreeMap<Key, Obj>, changes: &[Change<Obj>]) {
 
 #[test]
 fn store_and_followers_agree_with_a_map() {
-    fn prop(ops: Vec<Op>) -> bool {
-        let mut store = Store::new();
+    fn prop(ops: Vec<Op>, compact: bool) -> bool {
+        let mut store = if compact { Store::new().compact() } else { Store::new() };
         let mut model: BTreeMap<Key, Obj> = BTreeMap::new();
         let mut follower: BTreeMap<Key, Obj> = BTreeMap::new();
         let mut views: Vec<(Snapshot<Obj>, BTreeMap<Key, Obj>)> = Vec::new();
@@ -365,5 +406,5 @@ fn store_and_followers_agree_with_a_map() {
         follower.keys().eq(model.keys())
             && follower.values().zip(model.values()).all(|(a, b)| (&a.uid, &a.rv) == (&b.uid, &b.rv))
     }
-    crate::cases::cases(400).quickcheck(prop as fn(Vec<Op>) -> bool);
+    crate::cases::cases(400).quickcheck(prop as fn(Vec<Op>, bool) -> bool);
 }

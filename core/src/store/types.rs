@@ -2,6 +2,8 @@
 
 use alloc::sync::Arc;
 
+use super::{Changes, Kept};
+use crate::object::Resource;
 use crate::time::Time;
 
 /// One difference between two states of a store.
@@ -32,11 +34,24 @@ pub enum Change<T> {
     },
 }
 
+impl<T: Resource> Change<Kept<T>> {
+    /// The same of whole objects.
+    pub(super) fn whole(self) -> Change<T> {
+        match self {
+            Self::Added { new, initial } => Change::Added { new: new.into_whole(), initial },
+            Self::Updated { old, new, relisted } => {
+                Change::Updated { old: old.into_whole(), new: new.into_whole(), relisted }
+            }
+            Self::Deleted { old, final_unknown } => Change::Deleted { old: old.into_whole(), final_unknown },
+        }
+    }
+}
+
 /// What a source hands to its subscribers: differences, and a view of the whole that already holds them.
 #[derive(Clone, Debug)]
 pub struct Delta<T> {
     /// The differences in order.
-    pub changes: Arc<[Change<T>]>,
+    pub changes: Changes<T>,
     /// The state after them.
     pub view: super::Snapshot<T>,
     /// Whether the first full state is in `view`.

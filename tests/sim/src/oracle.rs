@@ -109,8 +109,8 @@ impl Eyes {
             }
             seen.upto[n] = seen.upto[n].max(upto);
         }
-        for change in &*delta.changes {
-            let (Change::Added { new, .. } | Change::Updated { new, .. }) = change else { continue };
+        for change in &delta.changes {
+            let (Change::Added { new, .. } | Change::Updated { new, .. }) = &change else { continue };
             let Ok(version) = new.resource_version().parse::<u64>() else { continue };
             let highest = seen.versions[n].entry(new.uid().to_owned()).or_default();
             if version < *highest {
@@ -128,14 +128,14 @@ impl Eyes {
         let Some(watched) = self.watched(who, number) else { return };
         let Watched { config, owed } = watched;
         let Some(source) = config.sources.get(id.0 as usize) else { return };
-        for change in &*delta.changes {
+        for change in &delta.changes {
             if id == SourceId::PRIMARY
-                && let Change::Deleted { old, .. } = change
+                && let Change::Deleted { old, .. } = &change
             {
                 owed.remove(&Resource::key(old));
                 continue;
             }
-            for key in concerned(config, source, change) {
+            for key in concerned(config, source, &change) {
                 owed.entry(key).or_insert(now);
             }
         }

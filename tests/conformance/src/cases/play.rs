@@ -153,8 +153,8 @@ impl Rig {
                 }
                 Output::Effect(Effect::Close { conn }) if self.conn == Some(conn) => self.conn = None,
                 Output::Delta(delta) => {
-                    for change in delta.changes.iter() {
-                        self.changes.push(told(change));
+                    for change in &delta.changes {
+                        self.changes.push(told(&change));
                     }
                 }
                 Output::Notice(notice) => self.lines.extend(heard(&notice)),

@@ -27,7 +27,7 @@ fn object(kind: &str, name: &str, version: u64) -> Object {
 fn added(object: Object) -> Delta<Object> {
     let version: Arc<str> = object.resource_version().into();
     Delta {
-        changes: Arc::from([Change::Added { new: object.clone(), initial: false }]),
+        changes: [Change::Added { new: object.clone(), initial: false }].into(),
         view: [object].into_iter().collect(),
         synced: true,
         resource_version: version,
@@ -125,7 +125,7 @@ fn what_changed_or_failed_is_owed_a_run() {
     assert!(lost(&eyes, 131).is_some());
     // It has gone: nobody is owed anything.
     let mut gone = added(object("ConfigMap", "a", 9));
-    gone.changes = Arc::from([Change::Deleted { old: object("ConfigMap", "a", 9), final_unknown: false }]);
+    gone.changes = [Change::Deleted { old: object("ConfigMap", "a", 9), final_unknown: false }].into();
     eyes.told(Time::from_secs(131), WHO, 0, SourceId::PRIMARY, &gone);
     assert_eq!(lost(&eyes, 1000), None);
     eyes.done(Time::from_secs(131), WHO, 0, &key, &Outcome::Requeue(Duration::from_secs(5)));

@@ -98,7 +98,9 @@ pub(crate) fn source_event(objects: usize) -> Prepared {
         event.set_version(version);
         let Some(delta) = watched.delta(black_box(event.bytes())) else { return false };
         let before = mem::replace(&mut held, delta.view);
-        matches!(*delta.changes, [Change::Updated { .. }]) && before.len() == objects
+        let mut changes = delta.changes.iter();
+        matches!((changes.next(), changes.next()), (Some(Change::Updated { .. }), None))
+            && before.len() == objects
     })
 }
 
