@@ -90,7 +90,8 @@ Usage: steersman-bench COMMAND [OPTIONS]
   --requeue          each reconcile asks for another one after an hour
   --parse            each reconcile of ours decodes its pod; the others have done so before
   --after SECONDS    of `spike`: from a list to its memory [10]
-  --executor NAME    threads, smol or none; may be given several times [both]
+  --executor NAME    threads, smol; threads-compact, smol-compact (objects kept packed); or none; may be given several times
+                     [threads and smol; `list`, `streaming` and `watch` of `compare` with threads-compact as well]
   --peer NAME        kube-rs (as it comes); kube-rs-lean, -current, -mimalloc, -dynamic, -shared (managedFields dropped; and
                      on one thread, with another allocator, with dynamic objects, several controllers on one stream);
                      client-go; controller-runtime; or none; may be given several times [compare, real: all, else none]
@@ -194,8 +195,13 @@ impl Args {
                 "--runs" => args.runs = number(&name, &value()?)?,
                 "--seed" => args.seed = number(&name, &value()?)?,
                 "--executor" => match value()?.as_str() {
-                    name @ ("threads" | "smol" | "none") => args.executors.push(name.to_owned()),
-                    other => return Err(format!("--executor: {other:?} is not threads, smol or none")),
+                    name @ ("threads" | "smol" | "threads-compact" | "smol-compact" | "none") => {
+                        args.executors.push(name.to_owned())
+                    }
+                    other => {
+                        let known = "threads, smol, threads-compact, smol-compact or none";
+                        return Err(format!("--executor: {other:?} is not {known}"));
+                    }
                 },
                 "--peer" => {
                     let (name, peers) = (value()?, args.peers.get_or_insert_default());

@@ -53,6 +53,15 @@ pub(crate) fn of_words(words: &[String]) -> Result<(Args, Vec<Contest>), String>
         args.peers.get_or_insert_with(|| peer::ALL.to_vec());
         args.limit = true;
     }
+    // What it costs to keep objects packed is a question where there are many.
+    let compact = !words.iter().any(|word| word == "--executor");
+    let packed = |args: &Args| {
+        let mut args = args.clone();
+        if compact {
+            args.executors.push("threads-compact".to_owned());
+        }
+        args
+    };
     let late = Args { rate: RATE, events: watch.events.min(RATE * SECONDS), ..watch.clone() };
     let (pods, events) = (list.objects, watch.events);
     // No limit in what it does not do.
@@ -61,11 +70,11 @@ pub(crate) fn of_words(words: &[String]) -> Result<(Args, Vec<Contest>), String>
     let sharing = Args { controllers, limit: false, ..watch.clone() };
     let spike = Args { spike: true, limit: false, ..list.clone() };
     let mut all = vec![
-        Contest::new("list", format!("first state of {pods} pods"), list.clone(), first_state(&list)),
+        Contest::new("list", format!("first state of {pods} pods"), packed(&list), first_state(&list)),
         Contest::new(
             "streaming",
             format!("first state of {pods} pods, streaming list"),
-            Args { streaming: true, ..list.clone() },
+            Args { streaming: true, ..packed(&list) },
             first_state(&list),
         ),
         Contest::new(
@@ -77,7 +86,7 @@ pub(crate) fn of_words(words: &[String]) -> Result<(Args, Vec<Contest>), String>
         Contest::new(
             "watch",
             format!("{} pods reconciled, then {events} events", watch.objects),
-            watch.clone(),
+            packed(&watch),
             events_of(&watch),
         ),
         Contest::new(

@@ -19,11 +19,14 @@ use steersman_core::store::Change;
 use crate::contestant::{EVENT, Job, Meter, Reached, Reconciles, Resource, SENT};
 use crate::spike::answer;
 
+/// What the name of a contestant ends with that keeps its objects packed.
+const COMPACT: &str = "-compact";
+
 /// Does the job of the command line by `contestant`, which is a program by itself, of this name.
 pub(crate) fn main(name: &str, contestant: impl FnOnce(&Job, &Meter) -> Result<(), String>) -> ExitCode {
     let meter = Meter::start();
     let done = Job::from_args(env::args().skip(1)).and_then(|job| {
-        if job.variant == name {
+        if job.variant.strip_suffix(COMPACT).unwrap_or(&job.variant) == name {
             contestant(&job, &meter)
         } else {
             Err(format!("this is not {}", job.variant))
@@ -42,6 +45,7 @@ pub(crate) fn sources(job: &Job) -> source::Options {
     let mut options = source::Options::default();
     options.watcher.page_size = job.page_size;
     options.watcher.streaming = job.streaming;
+    options.compact = job.variant.ends_with(COMPACT);
     options
 }
 

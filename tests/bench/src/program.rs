@@ -14,7 +14,7 @@ use crate::peer::Peer;
 /// # Errors
 /// If they cannot be built, or were not and must not be.
 pub(crate) fn ours(args: &Args, me: &Path) -> Result<Vec<PathBuf>, String> {
-    let names: Vec<_> = args.executors.iter().map(|name| format!("{name}-contestant")).collect();
+    let names: Vec<_> = args.executors.iter().map(|name| format!("{}-contestant", executor(name))).collect();
     built(args, me, "steersman-bench", &names)
 }
 
@@ -46,11 +46,16 @@ pub(crate) fn built(args: &Args, me: &Path, package: &str, names: &[String]) -> 
     }
 }
 
+/// The executor of a contestant of ours: one that keeps its objects packed is the same program.
+fn executor(name: &str) -> &str {
+    name.strip_suffix("-compact").unwrap_or(name)
+}
+
 /// Adds to the runs of contestants what is the same in each: bytes of the stripped program, and how many packages of others are in
 /// it. (Not for the limit: its program is the harness.)
 pub(crate) fn tell(contestants: &mut [Contestant]) {
     for contestant in contestants.iter_mut().filter(|c| c.kind != Kind::Limit) {
-        let packages = match contestant.name.as_str() {
+        let packages = match executor(&contestant.name) {
             "threads" => packages(folder(), &["steersman-threads"], |_| true),
             // And what its tasks run on.
             "smol" => packages(folder(), &["steersman-smol", "smol"], |_| true),

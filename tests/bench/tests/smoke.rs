@@ -79,6 +79,26 @@ fn every_event_is_reconciled_in_the_end() {
     });
 }
 
+#[test]
+fn packed() {
+    for words in [&["list", "--objects", "300"][..], &["watch", "--objects", "100", "--events", "1000"]] {
+        let executors = [
+            "--executor",
+            "threads",
+            "--executor",
+            "smol",
+            "--executor",
+            "threads-compact",
+            "--executor",
+            "smol-compact",
+        ];
+        let figures = contest("packed", &[words, &executors].concat());
+        for name in ["threads-compact", "smol-compact"] {
+            assert!(figures["contestants"][name][0]["resident"].as_u64().unwrap() > 0, "{figures}");
+        }
+    }
+}
+
 /// One contest of `compare`, with the limit where it takes part: it must do the same work to be one.
 fn compare(name: &str, figures_of_each: usize) -> Value {
     let chart = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("compare-{name}.svg"));

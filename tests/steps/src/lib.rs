@@ -133,6 +133,14 @@ pub static STEPS: &[Step] = &[
         prepare: steps::store_get,
     },
     Step {
+        name: "pack",
+        what: "a pod of 5 KB, 3.3 KB without `managedFields`, is packed for a compact store",
+        size: FEW,
+        counted: Some(1_000),
+        prepare: steps::pack,
+    },
+    Step { name: "unpack", what: "and unpacked", size: FEW, counted: Some(1_000), prepare: steps::unpack },
+    Step {
         name: "source_event",
         what: "a MODIFIED event comes in as bytes, and a delta out, while a controller holds the view before",
         size: OBJECTS,

@@ -9,7 +9,7 @@ mod wire;
 pub(crate) use decode::{list_item, watch_frame};
 pub(crate) use machines::{controller_turn, source_event};
 pub(crate) use queue::{queue_turn, queue_turn_cold, queue_turn_shuffled, timer_turn};
-pub(crate) use store::{store_get, store_put};
+pub(crate) use store::{pack, store_get, store_put, unpack};
 pub(crate) use wire::{chunk, frame_split, http_head, list_split};
 
 /// 0 to `n` - 1 over and over.

@@ -5,12 +5,12 @@ use std::mem;
 use std::str;
 
 use steersman_core::object::{Key, Object, OwnerReference, Resource};
-use steersman_core::store::Store;
+use steersman_core::store::{Kept, Packer, Store};
 use steersman_core::watcher::Event;
 
 use super::{far_apart, round};
-use crate::Prepared;
 use crate::pods::{self, FIRST_VERSION};
+use crate::{FEW, Prepared};
 
 /// A store that has had its first full state.
 pub(super) fn filled<T: Resource>(objects: impl Iterator<Item = T>) -> Store<T> {
@@ -75,4 +75,26 @@ pub(crate) fn store_get(objects: usize) -> Prepared {
     let keys: Vec<_> = store.iter().map(|(key, _)| key.clone()).collect();
     let mut next = round(objects);
     Prepared::new(move || black_box(store.get(black_box(&keys[far_apart(next(), objects)]))).is_some())
+}
+
+/// A packer that has seen pods enough, and some of them.
+fn packer(objects: usize) -> (Packer, Vec<Object>) {
+    let objects: Vec<_> = (0..objects).map(|n| pods::object(n, FIRST_VERSION)).collect();
+    let mut packer = Packer::default();
+    objects.iter().cycle().take(FEW).for_each(|object| drop(packer.keep(object)));
+    (packer, objects)
+}
+
+pub(crate) fn pack(objects: usize) -> Prepared {
+    let (mut packer, objects) = packer(objects);
+    let mut next = round(objects.len());
+    Prepared::new(move || matches!(packer.keep(black_box(&objects[next()])), Kept::Packed(_)))
+}
+
+pub(crate) fn unpack(objects: usize) -> Prepared {
+    let (mut packer, objects) = packer(objects);
+    let kept: Vec<_> = objects.iter().map(|object| packer.keep(object)).collect();
+    assert!(kept.iter().all(|kept| matches!(kept, Kept::Packed(_))));
+    let mut next = round(kept.len());
+    Prepared::new(move || black_box(kept[next()].get()).retained_bytes() > 3_000)
 }
