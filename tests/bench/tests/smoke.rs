@@ -123,7 +123,7 @@ fn compare(name: &str, figures_of_each: usize) -> Value {
     for figure in figures {
         // Ours beside the limit.
         let ratios = figure["ratios"].as_object().unwrap().len();
-        assert_eq!(ratios, if limited { 2 } else { 0 }, "{figure}");
+        assert_eq!(ratios, if limited { contestants.len() - 1 } else { 0 }, "{figure}");
     }
     assert!(fs::read_to_string(chart).unwrap().ends_with("</svg>\n"));
     all[name].clone()
