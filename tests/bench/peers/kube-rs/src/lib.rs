@@ -5,6 +5,7 @@
 //! the program of this name, which has another allocator. Several controllers have a watch and a store each, but for `shared`:
 //! they subscribe to one.
 
+#[allow(dead_code, reason = "some of what is asked for is for others")]
 #[path = "../../../src/contestant.rs"]
 mod contestant;
 #[path = "../../../src/measure.rs"]
