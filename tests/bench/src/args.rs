@@ -120,6 +120,9 @@ impl Args {
     pub(crate) fn real(words: impl Iterator<Item = String>) -> Result<Self, String> {
         let few = Self { events: 10_000, rate: 500, runs: 3, protobuf: true, ..Self::of(true) };
         let mut args = few.read(words)?;
+        if args.limit {
+            return Err("--limit: there is none with a real server".to_owned());
+        }
         args.peers.get_or_insert_with(|| peer::ALL.to_vec());
         if args.resources.is_empty() {
             args.resources = Resource::ALL.to_vec();

@@ -64,7 +64,7 @@ fn figures() -> Vec<Figure> {
         figure("packages", 0, "packages", 1.0),
         figure("stripped MB", 2, "stripped", 1e-6),
         figure("dist: CPU s", 0, "dist_cpu", 1.0),
-        figure("stripped MB", 2, "dist_stripped", 1e-6),
+        figure("dist: stripped MB", 2, "dist_stripped", 1e-6),
     ]
 }
 

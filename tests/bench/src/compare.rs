@@ -14,12 +14,9 @@ pub(crate) fn run(words: &[String]) -> Result<(), String> {
     let (list, contests) = of_words(words)?;
     let (mut groups, mut all) = (Vec::new(), serde_json::Map::new());
     for contest in contests {
-        let mut contestants = contest::hold(&contest.args)?;
+        let mut contestants = contest::hold(&contest.args, contest.base.as_ref())?;
         if contest.figures.iter().any(|f| f.key == "packages") {
             program::tell(&mut contestants);
-        }
-        if let Some(base) = &contest.base {
-            contest::beside(&mut contestants, &contest::hold(base)?);
         }
         groups.push(Group::new(contest.title, &contestants, &contest.figures));
         all.insert(contest.name.to_owned(), table::json(&contest.args, &contestants));

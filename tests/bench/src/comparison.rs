@@ -134,7 +134,8 @@ impl Row {
     fn ratio(&self, ours: usize, others: &[usize]) -> f64 {
         let cost = |n: usize| if self.what.rate { 1.0 / self.medians[n] } else { self.medians[n] };
         let best = others.iter().map(|n| cost(*n)).fold(f64::NAN, f64::min);
-        cost(ours) / best
+        // A difference below zero is noise, and nothing can be said of it.
+        if cost(ours) > 0.0 && best > 0.0 { cost(ours) / best } else { f64::NAN }
     }
 }
 

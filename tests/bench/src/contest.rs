@@ -59,10 +59,10 @@ impl Contestant {
 /// Those of [`hold`].
 pub(crate) fn run(args: &Args) -> Result<(), String> {
     if args.svg.is_some() {
-        return Err("--svg: there are charts of `compare` and `scale` alone".to_owned());
+        return Err("--svg: there are charts of `compare`, `real` and `scale` alone".to_owned());
     }
     let server = args.server()?;
-    let contestants = hold(args)?;
+    let contestants = hold(args, None)?;
     print!("{}", table::table(args, &server.pods, &contestants));
     if let Some(path) = &args.json {
         write(path, &(table::json(args, &contestants).to_string() + "\n"))?;
@@ -75,17 +75,32 @@ pub(crate) fn write(path: &str, text: &str) -> Result<(), String> {
     fs::write(path, text).map_err(|e| format!("{path}: {e}"))
 }
 
-/// Runs the contest: all contestants in turns, as often as was asked for.
+/// Runs the contest: all contestants in turns, as often as was asked for; each of them right after what it does of `base`.
 ///
 /// # Errors
 /// If somebody fails: a figure of one who did not do the work would be no figure.
-pub(crate) fn hold(args: &Args) -> Result<Vec<Contestant>, String> {
+pub(crate) fn hold(args: &Args, base: Option<&Args>) -> Result<Vec<Contestant>, String> {
     let mut contestants = contestants(args)?;
     let folder = Folder::new()?;
     let mut running = Server::start(args, &folder.0.join("kubeconfig"))?;
+    let mut before = match base {
+        None => None,
+        Some(base) => {
+            Some((base, self::contestants(base)?, Server::start(base, &folder.0.join("base-kubeconfig"))?))
+        }
+    };
     for run in 0..args.runs {
         for contestant in &mut contestants {
-            let figures = running.contest(args, contestant)?;
+            let mut without = None;
+            if let Some((base, others, server)) = &mut before
+                && let Some(other) = others.iter().find(|other| other.name == contestant.name)
+            {
+                without = Some(server.contest(base, other)?);
+            }
+            let mut figures = running.contest(args, contestant)?;
+            if let Some(without) = without {
+                beside(&mut figures, &without);
+            }
             eprintln!("run {}: {}: {figures}", run + 1, contestant.name);
             contestant.runs.push(figures);
         }
@@ -93,18 +108,12 @@ pub(crate) fn hold(args: &Args) -> Result<Vec<Contestant>, String> {
     Ok(contestants)
 }
 
-/// Puts beside each run of `contestants` what one of `base` had: `base_cpu` and `base_resident`, and how much more it is.
-pub(crate) fn beside(contestants: &mut [Contestant], base: &[Contestant]) {
-    for contestant in contestants {
-        let other = base.iter().find(|b| b.name == contestant.name);
-        let runs = other.map(|o| o.runs.as_slice()).unwrap_or_default();
-        for (run, base) in contestant.runs.iter_mut().zip(runs) {
-            for key in ["cpu", "resident"] {
-                let (now, before) = (run[key].as_f64(), base[key].as_f64());
-                run[format!("base_{key}")] = before.into();
-                run[format!("more_{key}")] = now.zip(before).map(|(n, b)| n - b).into();
-            }
-        }
+/// Puts beside a run what there is without what is asked about, `base_cpu` and `base_resident`, and how much more it is.
+fn beside(run: &mut Value, base: &Value) {
+    for key in ["cpu", "resident"] {
+        let (now, before) = (run[key].as_f64(), base[key].as_f64());
+        run[format!("base_{key}")] = before.into();
+        run[format!("more_{key}")] = now.zip(before).map(|(n, b)| n - b).into();
     }
 }
 
@@ -261,6 +270,9 @@ impl Server {
 
     /// All pods are listed anew, as they were; then most of them are gone.
     fn spike(&mut self, args: &Args, process: &mut Process, figures: &mut Value) -> Result<(), String> {
+        // What came late of the first list is no part of the second.
+        process.tell("")?;
+        figures["before_cpu"] = process.figures()?["cpu"].clone();
         for (step, left) in [("relist", args.objects), ("after", (args.objects / LEFT).max(1))] {
             let asked = self.relist(left, Duration::from_secs(args.after), process)?;
             let full = figures["resident"].as_f64().unwrap_or(f64::NAN);
@@ -272,7 +284,7 @@ impl Server {
             }
         }
         let cpu = |key: &str| figures[key].as_f64().unwrap_or(f64::NAN);
-        figures["relist_cpu"] = (cpu("relist_cpu") - cpu("cpu")).into();
+        figures["relist_cpu"] = (cpu("relist_cpu") - cpu("before_cpu")).into();
         // For the next one.
         self.process.tell(&format!("expire {}", args.objects))
     }

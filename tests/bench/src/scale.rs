@@ -21,7 +21,7 @@ pub(crate) fn run(args: &Args) -> Result<(), String> {
         if objects > args.peer_objects {
             args.peers = None;
         }
-        let contestants = contest::hold(&args)?;
+        let contestants = contest::hold(&args, None)?;
         all.insert(objects.to_string(), table::json(&args, &contestants));
         groups.push((objects, Group::new(format!("{objects} pods"), &contestants, &figures(&args))));
     }
