@@ -23,7 +23,7 @@ const BETWEEN: usize = 48;
 /// An object that packing does not make shorter by an eighth stays whole.
 const WORTH: usize = 8;
 
-/// After so many objects that seemed to teach something and did not, only one of [`SELDOM`] is asked.
+/// After so many objects that seemed to teach something and led to no dictionary, only one of [`SELDOM`] is asked.
 const PATIENCE: u32 = 512;
 const SELDOM: u32 = 16;
 
@@ -65,7 +65,7 @@ pub struct Packer {
     dictionary: Arc<Dictionary>,
     /// Bytes that all that is known would have saved.
     missed: usize,
-    /// Objects since one last taught something.
+    /// Objects that seemed to teach something since there last was a dictionary.
     idle: u32,
     /// How many dictionaries there have been.
     made: usize,
@@ -150,13 +150,13 @@ impl Packer {
 
     /// What there is to learn from the object that was just packed; packs it again if there is a new dictionary then.
     fn learn(&mut self, stamp: Stamp<'_>, length: usize, packed: &mut Vec<u8>) {
-        self.idle += 1;
+        self.idle = self.idle.wrapping_add(1);
         if self.is_full() || (self.idle > PATIENCE && !self.idle.is_multiple_of(SELDOM)) {
             return;
         }
         self.pieces.clear();
         let (pieces, learned) = (&mut self.pieces, &mut self.learned);
-        let (mut unknown, mut new) = (0, false);
+        let mut unknown = 0;
         self.work.pack(stamp, &self.known, &mut self.places, &mut self.again, &mut |found| match found {
             Found::Nowhere(from, to) => {
                 unknown += to - from;
@@ -165,16 +165,15 @@ impl Packer {
                     _ => pieces.push((from, to)),
                 }
             }
+            // A few digits are soon the same.
+            Found::At(from, to) if to - from < LEAST_PIECE => {}
             Found::At(from, to) => {
                 let first = learned.partition_point(|piece| piece.to <= from);
                 for piece in learned[first..].iter_mut().take_while(|piece| piece.from < to) {
-                    new |= !core::mem::replace(&mut piece.used, true);
+                    piece.used = true;
                 }
             }
         });
-        if new {
-            self.idle = 0;
-        }
         self.missed += packed.len().saturating_sub(self.again.len());
         let used: usize = self.learned.iter().filter(|piece| piece.used).map(Piece::len).sum();
         if used > 0 && self.missed >= self.dictionary_length() + used {
@@ -197,6 +196,12 @@ impl Packer {
         let length: usize = pieces.iter().map(|(from, to)| to - from).sum();
         if self.known.len() + length > most {
             self.forget();
+            // What was of use, but seldom enough for no dictionary, makes room for what comes now.
+            if self.known.len() + LEAST_PIECE > most && self.idle > PATIENCE {
+                self.learned.clear();
+                self.forget();
+                self.missed = 0;
+            }
         }
         let before = self.known.len();
         for &(from, to) in pieces.iter().filter(|(from, to)| to - from >= LEAST_PIECE) {
@@ -245,6 +250,9 @@ impl Packer {
         }
         if self.strange * 2 > self.seen {
             *self = Self { renewed: self.renewed + 1, ..Self::default() };
+        } else {
+            // It was worth it.
+            self.renewed = self.renewed.saturating_sub(1);
         }
         (self.seen, self.strange) = (0, 0);
     }

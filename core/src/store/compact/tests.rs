@@ -151,7 +151,7 @@ fn a_packer_learns_what_the_objects_have_in_common() {
     };
     size(&mut packer, 20_000, 22_000);
     let later = size(&mut packer, 22_000, 23_000);
-    assert!(later.kept * 9 < later.whole, "{later:?}");
+    assert!(later.kept * 7 < later.whole, "{later:?}");
 }
 
 #[test]
@@ -192,9 +192,34 @@ fn a_dictionary_that_fits_no_longer_is_replaced() {
     assert!(first > 5 && second > 5, "{first} {second}");
 }
 
+/// What was learned of objects that are half noise leaves room for what comes after them.
 #[test]
-fn an_object_is_as_long_as_before() {
-    assert_eq!(size_of::<Kept<Object>>(), 3 * size_of::<usize>());
+fn a_packer_that_has_met_much_noise_still_learns() {
+    let (mut packer, mut noise) = (Packer::default(), Rng::new(5));
+    let shapes: Vec<Vec<String>> = (0..5)
+        .map(|_| (0..12).map(|_| format!("{:016x}-{:016x}", noise.next_u64(), noise.next_u64())).collect())
+        .collect();
+    for n in 0..8000 {
+        let mut data = String::new();
+        for word in &shapes[n / 1600] {
+            data += &format!("{word}:{:x}:{};", noise.next_u64(), noise.next_u64() % 100_000);
+        }
+        let json = format!(r#"{{"metadata":{{"name":"n{n}","uid":"u{n}"}},"data":"{data}"}}"#);
+        packer.keep(&Object::from_json(json.as_bytes()).unwrap());
+    }
+    let text: String = (0..90).map(|_| format!("{:032X}", noise.next_u64())).collect();
+    let mut size = PackedSize::default();
+    for n in 0..3000 {
+        let json = format!(r#"{{"metadata":{{"name":"m{n}","uid":"v{n}"}},"data":"{text}"}}"#);
+        let kept = packer.keep(&Object::from_json(json.as_bytes()).unwrap());
+        size += if n >= 2000 { kept.size() } else { PackedSize::default() };
+    }
+    assert!(size.kept * 9 < size.whole, "{size:?} {packer:?}");
+}
+
+#[test]
+fn what_is_kept_is_a_word_longer_than_an_object_and_tells_nothing() {
+    assert_eq!(size_of::<Kept<Object>>(), size_of::<Object>() + size_of::<usize>());
     let debug = format!("{:?}", Packer::default().keep(&pod(1, 1)));
     let mut packer = Packer::default();
     let kept: Vec<_> = (0..3).map(|n| packer.keep(&pod(1, n))).collect();
