@@ -32,7 +32,7 @@ pub(crate) fn wall() -> UnixMillis {
     UnixMillis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// A seed for jitter: different for every process and every call. Nothing secret hangs on it.
+/// A seed for jitter, and for what nobody outside shall guess of the hashes of keys: different for every process and every call.
 pub(crate) fn seed() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id())

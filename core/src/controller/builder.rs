@@ -121,7 +121,7 @@ impl<K> Builder<K> {
     }
 
     /// Keeps the objects of the source added last packed: each as what it shares with others, and the rest. A large cluster's pods
-    /// then take a tenth of the memory, and each costs some microseconds more to store, and again whenever it is handed out:
+    /// then take a sixth of the memory, and each costs some microseconds more to store, and again whenever it is handed out:
     /// for its reconcile, and when it changes. What is handed out is the same in every byte. See
     /// [`Store::compact`](crate::store::Store::compact).
     ///

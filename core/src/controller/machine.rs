@@ -65,11 +65,10 @@ impl<T: Resource> State<T> {
 
     /// Whether what was written has come to something else without a change that tells: it is not there, or came as
     /// something else.
-    fn lost_sight_of(&self, write: &Write, changes: &Changes<T>) -> bool {
+    fn lost_sight_of(&self, write: &Write, added: &[T]) -> bool {
         let Until::At(version) = &write.until else { return false };
         let otherwise = |new: &T| new.key() == write.object && !version.is(new.resource_version());
-        !self.holds(&write.object, &write.uid)
-            || changes.iter().any(|c| matches!(c, Change::Added { new, .. } if otherwise(&new)))
+        !self.holds(&write.object, &write.uid) || added.iter().any(otherwise)
     }
 }
 
@@ -98,7 +97,7 @@ struct Stats {
 
 impl<T: Resource> Controller<T> {
     /// A controller that has not started. Without any source in `config` it never runs anything. `seed` is for the
-    /// jitter of the backoff.
+    /// jitter of the backoff and the hashes of keys, which whoever knows it can make collide.
     #[must_use]
     pub fn new(config: Config<T>, seed: u64) -> Self {
         let mut queue = Queue::new(
@@ -305,13 +304,12 @@ impl<T: Resource> Controller<T> {
         } else if let Some(version) = Version::new(&state.resource_version) {
             all = self.unseen.reached(id, &version, |object, uid| state.holds(object, uid));
         }
-        for change in changes {
-            if let Change::Deleted { old, .. } = change {
-                all.extend(self.unseen.gone(id, &old.key(), old.uid()));
-            }
+        for old in changes.deleted() {
+            all.extend(self.unseen.gone(id, &old.key(), old.uid()));
         }
+        let added: Vec<T> = if all.is_empty() { Vec::new() } else { changes.added().collect() };
         for Shown { key, writes, free } in all {
-            let missed = back || writes.iter().any(|write| state.lost_sight_of(write, changes));
+            let missed = back || writes.iter().any(|write| state.lost_sight_of(write, &added));
             if missed && self.sources.first().is_some_and(|primary| primary.knows(&key)) {
                 self.queue.add(now, key.clone(), Priority::NORMAL);
             }

@@ -51,6 +51,7 @@ pub trait Resource: Clone {
 
     /// Appends all that [`from_packable`](Self::from_packable) makes the same object of, for a compact store
     /// ([`Store::compact`](crate::store::Store::compact)), and says so. By default it says that it cannot, and is kept whole.
+    /// Whoever says that it can must read these bytes there.
     fn to_packable(&self, out: &mut Vec<u8>) -> bool {
         let _ = out;
         false

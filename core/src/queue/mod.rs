@@ -422,7 +422,8 @@ impl<K: Ord + Hash + Clone> Queue<K> {
         self.running
     }
 
-    /// Keys that the queue remembers anything of; its memory is proportional to this, but for a few dozen keys.
+    /// Keys that the queue remembers anything of; its memory is proportional to this, but for room for a
+    /// hundred keys, and for at most eight times as many of them as are known.
     #[must_use]
     pub const fn known(&self) -> usize {
         self.slots.known()

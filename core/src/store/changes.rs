@@ -40,6 +40,28 @@ impl<T> Changes<T> {
         self.0.is_empty()
     }
 
+    /// Those that were added; nothing else is unpacked.
+    pub(crate) fn added(&self) -> impl Iterator<Item = T>
+    where
+        T: Resource,
+    {
+        self.0.iter().filter_map(|change| match change {
+            Change::Added { new, .. } => Some(new.get()),
+            Change::Updated { .. } | Change::Deleted { .. } => None,
+        })
+    }
+
+    /// Those that are gone; nothing else is unpacked.
+    pub(crate) fn deleted(&self) -> impl Iterator<Item = T>
+    where
+        T: Resource,
+    {
+        self.0.iter().filter_map(|change| match change {
+            Change::Deleted { old, .. } => Some(old.get()),
+            Change::Added { .. } | Change::Updated { .. } => None,
+        })
+    }
+
     /// Them, in order.
     #[must_use]
     pub fn iter(&self) -> ChangesIter<'_, T> {
@@ -104,6 +126,15 @@ impl<T: Resource> Iterator for ChangesIter<'_, T> {
 
     fn next(&mut self) -> Option<Change<T>> {
         self.0.next().map(|change| change.clone().whole())
+    }
+
+    // What is passed over need not be unpacked.
+    fn nth(&mut self, n: usize) -> Option<Change<T>> {
+        self.0.nth(n).map(|change| change.clone().whole())
+    }
+
+    fn count(self) -> usize {
+        self.0.len()
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

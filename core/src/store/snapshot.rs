@@ -56,7 +56,7 @@ impl<T> fmt::Debug for Snapshot<T> {
 
 /// Objects are handed out by value: they are cheap to clone, as a [`Resource`] must be.
 impl<T: Resource> Snapshot<T> {
-    /// The object at `key`: a few binary searches.
+    /// The object at `key`: a few binary searches, and in a compact store it is unpacked.
     #[must_use]
     pub fn get(&self, key: &Key) -> Option<T> {
         self.rows.get(key).map(|object| shown(object, self.meter.as_ref()))
@@ -262,6 +262,15 @@ impl<'a, T: Resource> Iterator for Iter<'a, T> {
 
     fn next(&mut self) -> Option<Self::Item> {
         self.0.next().map(|(key, object)| (key, shown(object, self.1)))
+    }
+
+    // What is passed over need not be unpacked.
+    fn nth(&mut self, n: usize) -> Option<Self::Item> {
+        self.0.nth(n).map(|(key, object)| (key, shown(object, self.1)))
+    }
+
+    fn count(self) -> usize {
+        self.0.len()
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
