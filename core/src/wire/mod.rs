@@ -33,5 +33,8 @@ pub mod list;
 pub(crate) mod quote;
 pub mod run;
 
+#[cfg(test)]
+mod tests;
+
 pub use error::WireError;
 pub use run::Piece;

@@ -3,10 +3,10 @@ use alloc::vec::Vec;
 use alloc::{format, vec};
 
 use quickcheck::{Arbitrary, Gen, quickcheck};
-use serde::de::IgnoredAny;
 
 use super::FrameSplitter;
 use crate::wire::Piece;
+use crate::wire::tests::object;
 
 const LIMIT: usize = 2000;
 
@@ -23,14 +23,6 @@ fn show(piece: Piece<'_>) -> String {
 /// Everything that comes out of the parts, the end included.
 fn pieces<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Vec<String> {
     take(parts, false)
-}
-
-/// The object that `rest` begins with, if all of it is there.
-fn object(rest: &[u8]) -> Option<(String, usize)> {
-    let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<IgnoredAny>();
-    values.next()?.ok()?;
-    let n = values.byte_offset();
-    Some((String::from_utf8_lossy(&rest[..n]).to_string(), n))
 }
 
 fn take<'a>(parts: impl IntoIterator<Item = &'a [u8]>, ahead: bool) -> Vec<String> {

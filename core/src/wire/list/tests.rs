@@ -3,9 +3,9 @@ use alloc::vec::Vec;
 use alloc::{format, vec};
 
 use quickcheck::{Arbitrary, Gen, quickcheck};
-use serde::de::IgnoredAny;
 
 use super::{ListHead, ListSplitter};
+use crate::wire::tests::object;
 use crate::wire::{Piece, WireError};
 
 const LIMIT: usize = 1500;
@@ -14,14 +14,6 @@ type Verdict = (Vec<String>, Result<ListHead, WireError>);
 
 fn split<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Verdict {
     take(parts, false)
-}
-
-/// The object that `rest` begins with, if all of it is there.
-fn object(rest: &[u8]) -> Option<(String, usize)> {
-    let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<IgnoredAny>();
-    values.next()?.ok()?;
-    let n = values.byte_offset();
-    Some((String::from_utf8_lossy(&rest[..n]).to_string(), n))
 }
 
 fn take<'a>(parts: impl IntoIterator<Item = &'a [u8]>, ahead: bool) -> Verdict {
