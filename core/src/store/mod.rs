@@ -39,6 +39,7 @@
 mod changes;
 mod compact;
 mod index;
+mod row;
 mod snapshot;
 mod tree;
 mod types;
@@ -54,14 +55,15 @@ pub use types::*;
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::fmt;
 
-use self::compact::Stamp;
 use self::index::IndexPanics;
+use self::row::{Life, Row};
 use self::tree::Tree;
-use crate::object::{Key, Resource, version};
+use crate::object::{Key, Resource};
 use crate::watcher::Event;
 
 /// Keeps the objects of one resource by key, and tells what each event changed.
@@ -80,10 +82,17 @@ pub struct Store<T> {
 
 /// One object of a full state that is not complete yet.
 struct Staged<T> {
-    object: Kept<T>,
+    object: Place<T>,
     /// The same for the change that it will be; `None` if the state before had it. Cloned at once, while the object is at
     /// hand: a walk over all of them later would fetch each from memory again, for a counter.
     news: Option<Kept<T>>,
+}
+
+/// Where an object of a full state is meanwhile.
+enum Place<T> {
+    /// In the state before.
+    Old(Arc<Row<T>>),
+    New(Kept<T>, Life),
 }
 
 /// What became of one event. The differences themselves are in the sink.
@@ -214,12 +223,15 @@ impl<T: Resource> Store<T> {
             }
             (Event::InitApply(new) | Event::Apply(new), Some(staged)) => {
                 let key = new.key();
+                let life = Life::of(&new);
                 // The old allocation wins at once, so that memory holds two copies of what changed only.
                 let object = match self.now.row(&key) {
-                    Some(old) if same(&old.stamp(), &new) => Staged { object: old.clone(), news: None },
+                    Some(old) if old.is_same_state(&new, life) => {
+                        Staged { object: Place::Old(Arc::clone(old)), news: None }
+                    }
                     _ => {
                         let new = keep(&mut self.packer, new);
-                        Staged { object: new.clone(), news: Some(new) }
+                        Staged { object: Place::New(new.clone(), life), news: Some(new) }
                     }
                 };
                 staged.insert(key, object);
@@ -228,8 +240,8 @@ impl<T: Resource> Store<T> {
             (Event::InitKeep(key), Some(staged)) => {
                 if let Some(old) = self.now.row(&key) {
                     // Without a version nobody knows whether it is the same.
-                    let news = old.stamp().version().is_empty().then(|| old.clone());
-                    staged.insert(key, Staged { object: old.clone(), news });
+                    let news = (!old.has_version()).then(|| old.kept.clone());
+                    staged.insert(key, Staged { object: Place::Old(Arc::clone(old)), news });
                 }
                 Applied::Staged
             }
@@ -253,33 +265,34 @@ impl<T: Resource> Store<T> {
     }
 
     fn put(&mut self, new: T, tell: &mut impl FnMut(Change<Kept<T>>)) -> Applied {
-        let key = new.key();
+        let (key, life) = (new.key(), Life::of(&new));
         let (way, old) = self.now.find(&key);
         if let Some(old) = old
-            && is_stale(&new, &old.stamp())
+            && old.outlives(&new, life)
         {
             self.stale += 1;
             return Applied::Stale(key);
         }
         self.now.advance(new.resource_version());
         let (rows, entries) = self.now.parts_mut();
-        let kept = keep(&mut self.packer, new.clone());
-        self.packed += kept.size();
-        let old = rows.put(way, key.clone(), kept);
+        let row = Arc::new(Row { kept: keep(&mut self.packer, new.clone()), life });
+        self.packed += row.kept.size();
+        let old = rows.put(way, key.clone(), Arc::clone(&row));
         if let Some(old) = &old {
-            self.packed -= old.size();
+            self.packed -= old.kept.size();
         }
         if !self.indexes.is_empty() {
-            let old = old.as_ref().map(Kept::get);
+            let old = old.as_ref().map(|old| old.kept.get());
             index::update(&self.indexes, entries, &key, old.as_ref(), Some(&new), &mut self.index_panics);
         }
+        let old = old.map(|old| (old.is_same_life(&row), Arc::unwrap_or_clone(old).kept));
         // It is at hand whole, and soon forgotten.
         difference(old, Kept::Whole(new), Found::Event, tell);
         Applied::Done
     }
 
     fn delete(&mut self, last: T, tell: &mut impl FnMut(Change<Kept<T>>)) -> Applied {
-        let key = last.key();
+        let (key, life) = (last.key(), Life::of(&last));
         let (way, old) = self.now.find(&key);
         let Some(old) = old else {
             self.now.advance(last.resource_version());
@@ -287,20 +300,20 @@ impl<T: Resource> Store<T> {
         };
         // A deletion carries the version of the deletion. One below what is stored is the end of an earlier life of
         // the key, told again.
-        if version::compare(last.resource_version(), old.stamp().version()) == Some(Ordering::Less) {
+        if old.order_of(&last, life) == Some(Ordering::Less) {
             self.stale += 1;
             return Applied::Stale(key);
         }
-        let old = old.clone();
+        let old = Arc::clone(old);
         self.now.advance(last.resource_version());
         let (rows, entries) = self.now.parts_mut();
         rows.take(way);
-        self.packed -= old.size();
+        self.packed -= old.kept.size();
         if !self.indexes.is_empty() {
-            index::update(&self.indexes, entries, &key, Some(&old.get()), None, &mut self.index_panics);
+            index::update(&self.indexes, entries, &key, Some(&old.kept.get()), None, &mut self.index_panics);
         }
         // The last state of another life is of no use to someone who knew this one.
-        let old = if old.stamp().uid() == last.uid() { Kept::Whole(last) } else { old };
+        let old = if old.is_of(&last, life) { Kept::Whole(last) } else { old.kept.clone() };
         tell(Change::Deleted { old, final_unknown: false });
         Applied::Done
     }
@@ -332,20 +345,26 @@ impl<T: Resource> Store<T> {
         let gone = |old: &Kept<T>| Change::Deleted { old: old.clone(), final_unknown: true };
         let fresh = Tree::from_sorted(staged.into_iter().map(|(key, Staged { object, news })| {
             while let Some((k, o)) = old.next_if(|(k, _)| **k < key) {
-                reindex(k, Some(o), None);
-                tell(gone(o));
+                reindex(k, Some(&o.kept), None);
+                tell(gone(&o.kept));
             }
             let before = old.next_if(|(k, _)| **k == key).map(|(_, o)| o);
+            let row = match object {
+                Place::Old(row) => row,
+                // (Made here, one beside the other, and not between the objects as these came.)
+                Place::New(kept, life) => Arc::new(Row { kept, life }),
+            };
             if let Some(new) = news {
-                reindex(&key, before, Some(&new));
-                difference(before.cloned(), new, found, tell);
+                reindex(&key, before.map(|before| &before.kept), Some(&new));
+                let before = before.map(|before| (before.is_same_life(&row), before.kept.clone()));
+                difference(before, new, found, tell);
             }
-            packed += object.size();
-            (key, object)
+            packed += row.kept.size();
+            (key, row)
         }));
         for (k, o) in old {
-            reindex(k, Some(o), None);
-            tell(gone(o));
+            reindex(k, Some(&o.kept), None);
+            tell(gone(&o.kept));
         }
         self.now.replace(fresh, resource_version);
         self.packed = packed;
@@ -413,19 +432,18 @@ enum Found {
     List,
 }
 
-/// The changes that lead from `old` to `new`. Another uid is another object, whatever its name.
-fn difference<T: Resource>(
-    old: Option<Kept<T>>,
+/// The changes that lead from `old` to `new`; with `old` stands whether it is of the same life. Another uid is another object,
+/// whatever its name.
+fn difference<T>(
+    old: Option<(bool, Kept<T>)>,
     new: Kept<T>,
     found: Found,
     tell: &mut impl FnMut(Change<Kept<T>>),
 ) {
     let initial = found == Found::FirstList;
     match old {
-        Some(old) if old.is_same_life(&new) => {
-            tell(Change::Updated { old, new, relisted: found != Found::Event });
-        }
-        Some(old) => {
+        Some((true, old)) => tell(Change::Updated { old, new, relisted: found != Found::Event }),
+        Some((false, old)) => {
             tell(Change::Deleted { old, final_unknown: true });
             tell(Change::Added { new, initial });
         }
@@ -439,19 +457,4 @@ fn keep<T: Resource>(packer: &mut Option<Box<Packer>>, object: T) -> Kept<T> {
         Some(packer) => packer.keep(&object),
         None => Kept::Whole(object),
     }
-}
-
-/// Whether two states of one key are one state.
-fn same<T: Resource>(old: &Stamp<'_, T>, new: &T) -> bool {
-    let version = new.resource_version();
-    !version.is_empty() && old.version() == version && old.uid() == new.uid()
-}
-
-/// Whether `new` is known not to be newer than `old`. Versions that cannot be compared are taken as they come.
-fn is_stale<T: Resource>(new: &T, old: &Stamp<'_, T>) -> bool {
-    old.uid() == new.uid() && not_above(new.resource_version(), old.version())
-}
-
-fn not_above(new: &str, old: &str) -> bool {
-    !new.is_empty() && matches!(version::compare(new, old), Some(Ordering::Less | Ordering::Equal))
 }

@@ -8,14 +8,19 @@ use core::fmt;
 
 use super::Kept;
 use super::index::{self, Entries, IndexPanics, Indexes, OWNER_UID, UnknownIndex, label_name};
+use super::row::{Life, Row};
 use super::tree::{self, Tree, Way};
 use crate::object::{Key, Meter, Object, Resource, version};
+
+/// Objects in the order of their keys. Each has a counter of its own beside the tree: a write copies the references of a leaf, and
+/// the counters in the objects themselves lie a page apart, which cost more than all else that an event takes.
+pub(super) type Rows<T> = Tree<Key, Arc<Row<T>>>;
 
 /// A consistent view of a store at one moment: cheap to clone, and to send to other threads if `T` is.
 ///
 /// It never changes. What it holds lives as long as it does, so keep it for one reconcile, not for a day.
 pub struct Snapshot<T> {
-    rows: Tree<Key, Kept<T>>,
+    rows: Rows<T>,
     /// What each index of the store has found.
     entries: Arc<Vec<Entries>>,
     resource_version: Arc<str>,
@@ -71,7 +76,7 @@ impl<T: Resource> Snapshot<T> {
     /// Whether the object at `key` has this uid.
     #[must_use]
     pub fn holds(&self, key: &Key, uid: &str) -> bool {
-        self.rows.get(key).is_some_and(|object| object.stamp().uid() == uid)
+        self.rows.get(key).is_some_and(|row| row.has_uid(uid))
     }
 
     /// All keys in their order.
@@ -144,7 +149,7 @@ impl<T: Resource> Snapshot<T> {
         self.entries = Arc::new(indexes.iter().map(Entries::nothing).collect());
         let mut panics = IndexPanics::default();
         for (key, object) in self.rows.iter() {
-            index::update(indexes, &mut self.entries, key, None, Some(&object.get()), &mut panics);
+            index::update(indexes, &mut self.entries, key, None, Some(&object.kept.get()), &mut panics);
         }
         self
     }
@@ -196,7 +201,7 @@ impl<T> Snapshot<T> {
         for change in changes {
             match change {
                 super::Change::Added { new, .. } | super::Change::Updated { new, .. } => {
-                    rows.insert(new.key(), Kept::Whole(new.clone()));
+                    rows.insert(new.key(), whole(new.clone()));
                 }
                 super::Change::Deleted { old, .. } => drop(rows.remove(&old.key())),
             }
@@ -212,17 +217,17 @@ impl<T> Snapshot<T> {
     }
 
     /// The objects, and what the indexes have found.
-    pub(super) const fn parts_mut(&mut self) -> (&mut Tree<Key, Kept<T>>, &mut Arc<Vec<Entries>>) {
+    pub(super) const fn parts_mut(&mut self) -> (&mut Rows<T>, &mut Arc<Vec<Entries>>) {
         (&mut self.rows, &mut self.entries)
     }
 
     /// The object at `key`, as it lies there.
-    pub(super) fn row(&self, key: &Key) -> Option<&Kept<T>> {
+    pub(super) fn row(&self, key: &Key) -> Option<&Arc<Row<T>>> {
         self.rows.get(key)
     }
 
     /// The same, and the way to it in [`parts_mut`](Self::parts_mut).
-    pub(super) fn find(&self, key: &Key) -> (Way, Option<&Kept<T>>) {
+    pub(super) fn find(&self, key: &Key) -> (Way, Option<&Arc<Row<T>>>) {
         self.rows.find(key)
     }
 
@@ -233,7 +238,7 @@ impl<T> Snapshot<T> {
         }
     }
 
-    pub(super) fn replace(&mut self, rows: Tree<Key, Kept<T>>, resource_version: &str) {
+    pub(super) fn replace(&mut self, rows: Rows<T>, resource_version: &str) {
         self.rows = rows;
         self.resource_version = resource_version.into();
         self.synced = true;
@@ -241,15 +246,20 @@ impl<T> Snapshot<T> {
 }
 
 /// An object as it is handed out.
-fn shown<T: Resource>(object: &Kept<T>, meter: Option<&Arc<Meter>>) -> T {
+fn shown<T: Resource>(row: &Row<T>, meter: Option<&Arc<Meter>>) -> T {
     match meter {
-        None => object.get(),
-        Some(meter) => object.get().metered(meter),
+        None => row.kept.get(),
+        Some(meter) => row.kept.get().metered(meter),
     }
 }
 
+/// An object that is not packed.
+fn whole<T: Resource>(object: T) -> Arc<Row<T>> {
+    Arc::new(Row { life: Life::of(&object), kept: Kept::Whole(object) })
+}
+
 /// All objects of a view with their keys, in the order of keys.
-pub struct Iter<'a, T>(tree::Iter<'a, Kept<T>>, Option<&'a Arc<Meter>>);
+pub struct Iter<'a, T>(tree::Iter<'a, Arc<Row<T>>>, Option<&'a Arc<Meter>>);
 
 impl<T> Clone for Iter<'_, T> {
     fn clone(&self) -> Self {
@@ -315,7 +325,7 @@ impl<T: Resource> FromIterator<T> for Snapshot<T> {
         }
         let highest = Arc::<str>::from(highest);
         let mut snapshot = Self::default();
-        let rows = rows.into_iter().map(|(key, object)| (key, Kept::Whole(object)));
+        let rows = rows.into_iter().map(|(key, object)| (key, whole(object)));
         snapshot.replace(Tree::from_sorted(rows), &highest);
         snapshot
     }

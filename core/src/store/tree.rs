@@ -1,8 +1,8 @@
 //! A sorted map as a tree with shared nodes: a copy costs one counter, a write after a copy clones the nodes on one path.
 //!
-//! A node counts one reference for each entry that a clone of it copies, and in a store of 100,000 objects most of those
-//! counters are far from any cache. So leaves are small, and their keys are shared apart from their values: a changed
-//! object, which is what watches bring, copies values alone.
+//! A node counts one reference for each entry that a clone of it copies, and in a large store most of those counters are in no
+//! cache. So leaves are small, and their keys are shared apart from their values: a changed object, which is what watches bring,
+//! copies values alone. (Where the counters lie is up to the values; see `Rows` in `snapshot.rs`.)
 
 mod iter;
 mod remove;

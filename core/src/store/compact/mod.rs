@@ -13,7 +13,7 @@ use core::fmt;
 
 use codec::Reader;
 
-use crate::object::Resource;
+use crate::object::{Key, Resource};
 
 /// What objects are packed against; lives as long as one of them.
 struct Dictionary(alloc::boxed::Box<[u8]>);
@@ -83,7 +83,14 @@ impl<T: Resource> Kept<T> {
         }
     }
 
-    /// The same, if it is at hand.
+    pub(super) fn key(&self) -> Key {
+        match self {
+            Self::Whole(object) => object.key(),
+            Self::Packed(_) => self.get().key(),
+        }
+    }
+
+    /// The object, whole, if it is at hand.
     pub(super) fn into_whole(self) -> T {
         match self {
             Self::Whole(object) => object,
