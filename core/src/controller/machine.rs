@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 use super::config::Config;
-use super::mapping::{concerned, normal, subject};
+use super::mapping::{concerned, concerns_itself, normal, subject};
 use super::stats::{
     ControllerPhase, ControllerStatus, Histogram, LastError, OldestRun, Results, RunReads, SourceView,
 };
@@ -93,6 +93,20 @@ struct Stats {
     queue_latency: Histogram,
     run_duration: Histogram,
     last_error: Option<LastError>,
+}
+
+/// The object is gone.
+fn forget(queue: &mut Queue<Key>, unseen: &mut Unseen, key: &Key) {
+    queue.forget(key);
+    unseen.forget(key);
+}
+
+/// What there was before the start waits for what happens now.
+const fn priority<T>(change: &Change<T>) -> Priority {
+    match change {
+        Change::Added { initial: true, .. } => Priority::LOW,
+        Change::Added { .. } | Change::Updated { .. } | Change::Deleted { .. } => Priority::NORMAL,
+    }
 }
 
 impl<T: Resource> Controller<T> {
@@ -225,29 +239,34 @@ impl<T: Resource> Controller<T> {
             state.synced = true;
             self.unsynced -= 1;
         }
-        // What the primary view does not hold need not be queued: if it comes, it is a change of its own.
-        let known = sources.first().filter(|s| s.synced).and_then(|s| s.view.as_ref());
-        let mut keys = Vec::new();
-        for change in &delta.changes {
-            if id == SourceId::PRIMARY && matches!(&change, Change::Deleted { .. }) {
-                let key = normal(subject(&change).key(), *scope);
-                queue.forget(&key);
-                unseen.forget(&key);
-                continue;
+        if id == SourceId::PRIMARY && concerns_itself(source) {
+            // (One that the view does not hold after all is dropped when its turn comes.)
+            for (change, key) in delta.changes.keys() {
+                match change {
+                    Change::Deleted { .. } => forget(queue, unseen, &normal(key, *scope)),
+                    _ => queue.add_caused(now, normal(key, *scope), priority(&change), delta.received),
+                }
             }
-            let priority = match &change {
-                Change::Added { initial: true, .. } => Priority::LOW,
-                Change::Added { .. } | Change::Updated { .. } | Change::Deleted { .. } => Priority::NORMAL,
-            };
-            keys.clear();
-            if let Err(error) = guarded(|| concerned(source, &change, *scope, &mut |key| keys.push(key))) {
-                let key = subject(&change).key();
-                out.push(Output::Notice(Notice::MappingPanicked { source: id, key, error }));
-                continue;
-            }
-            for key in keys.drain(..) {
-                if known.is_none_or(|view| view.contains(&key)) {
-                    queue.add_caused(now, key, priority, delta.received);
+        } else {
+            // What the primary view does not hold need not be queued: if it comes, it is a change of its own.
+            let known = sources.first().filter(|s| s.synced).and_then(|s| s.view.as_ref());
+            let mut keys = Vec::new();
+            for change in &delta.changes {
+                if id == SourceId::PRIMARY && matches!(&change, Change::Deleted { .. }) {
+                    forget(queue, unseen, &normal(subject(&change).key(), *scope));
+                    continue;
+                }
+                keys.clear();
+                if let Err(error) = guarded(|| concerned(source, &change, *scope, &mut |key| keys.push(key)))
+                {
+                    let key = subject(&change).key();
+                    out.push(Output::Notice(Notice::MappingPanicked { source: id, key, error }));
+                    continue;
+                }
+                for key in keys.drain(..) {
+                    if known.is_none_or(|view| view.contains(&key)) {
+                        queue.add_caused(now, key, priority(&change), delta.received);
+                    }
                 }
             }
         }

@@ -13,6 +13,11 @@ pub(crate) fn subject<T>(change: &Change<T>) -> &T {
     }
 }
 
+/// Whether every change of `source` concerns the object that it is about, and no other.
+pub(super) fn concerns_itself<T>(source: &Source<T>) -> bool {
+    matches!(source.mapping, Mapping::Primary) && source.predicates.is_empty()
+}
+
 /// Calls `each` for every key of the primary resource that `change` concerns: with the new state's and the old
 /// state's keys, since what no longer points to an owner concerned it.
 pub(super) fn concerned<T: Resource>(

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::{fmt, slice};
 
 use super::{Change, Kept};
-use crate::object::Resource;
+use crate::object::{Key, Resource};
 
 /// Differences in order. Cheap to clone.
 ///
@@ -59,6 +59,22 @@ impl<T> Changes<T> {
         self.0.iter().filter_map(|change| match change {
             Change::Deleted { old, .. } => Some(old.get()),
             Change::Added { .. } | Change::Updated { .. } => None,
+        })
+    }
+
+    /// What each is and the key that it is about, in order: no object is handed out for it.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = (Change<()>, Key)>
+    where
+        T: Resource,
+    {
+        self.0.iter().map(|change| match change {
+            Change::Added { new, initial } => (Change::Added { new: (), initial: *initial }, new.key()),
+            Change::Updated { new, relisted, .. } => {
+                (Change::Updated { old: (), new: (), relisted: *relisted }, new.key())
+            }
+            Change::Deleted { old, final_unknown } => {
+                (Change::Deleted { old: (), final_unknown: *final_unknown }, old.key())
+            }
         })
     }
 

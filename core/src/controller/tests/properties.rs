@@ -525,3 +525,75 @@ fn a_stop_always_ends() {
     }
     crate::cases::cases(200).quickcheck(ends as fn(Script, Option<u8>) -> bool);
 }
+
+/// One read: what it brings for the objects of five names.
+#[derive(Clone, Debug)]
+enum Read {
+    List(u8),
+    /// Each names an object, and whether it is gone.
+    Events(Vec<(u8, bool)>),
+    Done,
+}
+
+impl Arbitrary for Read {
+    fn arbitrary(g: &mut Gen) -> Self {
+        match u8::arbitrary(g) % 5 {
+            0 => Self::List(u8::arbitrary(g)),
+            1..=3 => Self::Events(
+                Vec::arbitrary(g).into_iter().map(|(n, gone): (u8, bool)| (n % 5, gone)).collect(),
+            ),
+            _ => Self::Done,
+        }
+    }
+}
+
+/// A controller whose predicate takes everything does what one without a predicate does, which has a shorter way.
+#[test]
+fn no_predicate_is_one_that_takes_everything() {
+    fn holds(cluster: bool, synced: bool, reads: Vec<Read>) -> TestResult {
+        let config = || Config::new("c", WatchSpec::all(if cluster { ZONES } else { WEBS }));
+        let mut all = config();
+        all.sources[0].predicates.push(Arc::new(|_| true));
+        let mut both = [config(), all].map(|config| {
+            let mut bench = Bench::new(config);
+            bench.input(Input::Start);
+            if synced {
+                bench.list(0, &[]);
+            }
+            bench
+        });
+        let mut version = 1;
+        let mut object = |n: u8| {
+            version += 1;
+            obj(&if cluster { format!("o{n}") } else { format!("n/o{n}") }, version)
+        };
+        for read in reads {
+            let events = match read {
+                Read::List(names) => {
+                    let mut events = Vec::from([Event::Init]);
+                    events
+                        .extend((0..5).filter(|n| names & 1 << n != 0).map(|n| Event::InitApply(object(n))));
+                    events.push(Event::InitDone { resource_version: object(0).version });
+                    events
+                }
+                Read::Events(events) => events
+                    .into_iter()
+                    .map(|(n, gone)| if gone { Event::Delete(object(n)) } else { Event::Apply(object(n)) })
+                    .collect(),
+                Read::Done => {
+                    let Some(run) = both[0].open.first() else { continue };
+                    let key = run.key.to_string();
+                    let said = both.each_mut().map(|bench| bench.ok(&key));
+                    assert_eq!(said[0], said[1]);
+                    continue;
+                }
+            };
+            let said = both.each_mut().map(|bench| bench.events(0, events.clone()));
+            assert_eq!(said[0], said[1]);
+        }
+        let left = both.each_ref().map(|b| (b.controller.next_deadline(), b.controller.status().queued));
+        assert_eq!(left[0], left[1]);
+        TestResult::passed()
+    }
+    quickcheck::quickcheck(holds as fn(bool, bool, Vec<Read>) -> TestResult);
+}
