@@ -39,9 +39,11 @@ pub const READ_BYTES: usize = 64 * 1024;
 /// How often a task may find bytes at once before it lets others have the thread. 256 KiB are about a millisecond's work;
 /// tokio gives a task 128 operations, of whatever length.
 pub const READS_IN_A_ROW: u32 = 4;
-/// How many inputs may wait for a controller before those who bring them wait too; the controller itself never waits for
-/// them. Go's controllers have unbounded queues of deltas here; ours fill the connection to the server instead.
+/// How many inputs may wait for a controller (on threads: for those who share its thread) before those who bring them wait too; the
+/// controller itself never waits for them. Go's controllers have unbounded queues of deltas here; ours fill the connection to the server instead.
 pub const INBOX: usize = 1024;
+/// Of how many changes a watch thread holds the objects, to free those which were replaced itself. With objects of 4 KiB that is 256 KiB.
+pub const CHANGES_HELD: usize = 64;
 /// How long a key that has written waits for its watches to show it. A watch that broke mostly is back within that time
 /// ([`Policy::WATCH`](crate::backoff::Policy::WATCH)), and a key shall not stand still for the sake of one that is not;
 /// kube-controller-manager's expectations wait five minutes.

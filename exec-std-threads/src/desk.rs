@@ -3,18 +3,19 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
-use std::sync::mpsc::SyncSender;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use steersman_core::controller::{Abandoned, Controller, Input, Output, ReconcileId, Run};
 use steersman_core::limits::STATUS_EVERY;
 use steersman_core::machine::{Deadline, Machine as _, Outputs};
-use steersman_core::manager::{self, ControllerId, Line};
+use steersman_core::manager::{self, Line};
 use steersman_core::object::Object;
 use steersman_core::record::Recorded;
 use steersman_core::time::Time;
 
+use crate::clerk::Reach;
 use crate::clock::Clock;
 use crate::drive::lock;
 use crate::log::log;
@@ -28,15 +29,16 @@ pub(crate) struct Job {
 
 /// Where a controller is told what happens.
 pub(crate) struct Desk {
-    id: ControllerId,
     name: String,
     clock: Clock,
     shared: Shared,
-    /// Wakes the controller's own thread, which waits for deadlines and for what comes from outside.
-    inbox: SyncSender<Input<Object>>,
+    /// Wakes the [clerk](crate::clerk), who waits for deadlines and for what comes from outside.
+    reach: Reach,
     /// What reconciles have written and the machine has not heard. They must not wait for it: it may be in a function of
     /// the user's that waits for a lock which the reconcile holds.
     writes: Mutex<Vec<Input<Object>>>,
+    /// It was killed, and perhaps has not heard.
+    over: AtomicBool,
     state: Mutex<State>,
     /// Said to a worker for each job that lies here.
     work: Condvar,
@@ -50,7 +52,7 @@ struct State {
     jobs: VecDeque<Job>,
     /// Workers that wait for a job.
     idle: usize,
-    /// Until when the controller's own thread sleeps: `None` if for ever, zero while it is awake.
+    /// Until when the clerk sleeps: `None` if for ever, zero while it is awake.
     asleep: Option<Time>,
     /// When the status was written, and whether it has changed since.
     written: Time,
@@ -59,9 +61,8 @@ struct State {
 
 impl Desk {
     pub(crate) fn new(
-        id: ControllerId,
+        reach: Reach,
         (clock, shared): (Clock, Shared),
-        inbox: SyncSender<Input<Object>>,
         controller: Recorded<Controller<Object>>,
     ) -> Self {
         let name = controller.config().name.clone();
@@ -74,21 +75,34 @@ impl Desk {
             written: Time::ZERO,
             changed: false,
         };
-        let (writes, state, work) = (Mutex::default(), Mutex::new(state), Condvar::new());
-        Self { id, name, clock, shared, inbox, writes, state, work }
+        let (writes, over) = (Mutex::default(), AtomicBool::new(false));
+        let (state, work) = (Mutex::new(state), Condvar::new());
+        Self { name, clock, shared, reach, writes, over, state, work }
     }
 
     /// The state; that of a machine which has panicked is the end.
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|poisoned| {
-            let mut state = poisoned.into_inner();
-            self.end(&mut state);
-            self.wake(&mut state);
-            state
-        })
+        match self.state.lock() {
+            Ok(state) => self.ended_if_over(state),
+            Err(poisoned) => {
+                let mut state = poisoned.into_inner();
+                self.end(&mut state);
+                self.wake(&mut state);
+                state
+            }
+        }
     }
 
-    /// For the controller's own thread: it is awake, and something happened.
+    fn ended_if_over<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        if state.controller.is_some() && self.over.load(Ordering::SeqCst) {
+            self.tell(&mut state, Some(Input::Stop { grace: Some(Duration::ZERO) }));
+            self.end(&mut state);
+            self.wake(&mut state);
+        }
+        state
+    }
+
+    /// For the clerk: it is awake, and something happened.
     pub(crate) fn hear(&self, input: Input<Object>) {
         let mut state = self.state();
         state.asleep = Some(Time::ZERO);
@@ -100,8 +114,8 @@ impl Desk {
     pub(crate) fn wrote(&self, write: Input<Object>) {
         lock(&self.writes).push(write);
         let Ok(mut state) = self.state.try_lock() else {
-            // Whoever has the lock may have looked for writes before. If there is no room, the thread is awake.
-            let _ = self.inbox.try_send(Input::Deadline);
+            // Whoever has the lock may have looked for writes before. If there is no room, it is heard of at the end of the run.
+            let _ = self.reach.try_send(Input::Deadline);
             return;
         };
         let said = self.tell(&mut state, None);
@@ -130,6 +144,7 @@ impl Desk {
             if self.state.is_poisoned() {
                 self.end(&mut state);
             }
+            state = self.ended_if_over(state);
         }
         state.idle -= 1;
         state.jobs.pop_front()
@@ -162,7 +177,7 @@ impl Desk {
                     Output::Stopped { unfinished } => {
                         self.write(state);
                         self.end(state);
-                        let controller = self.id;
+                        let controller = self.reach.controller;
                         self.shared.tell(manager::Input::ControllerStopped { controller, unfinished });
                     }
                     output => said.push(output),
@@ -178,10 +193,12 @@ impl Desk {
 
     /// Calls workers for the jobs that lie here, and logs what was said, without the lock.
     fn leave(&self, state: MutexGuard<'_, State>, said: Vec<Output<Object>>) {
-        for _ in 0..state.idle.min(state.jobs.len()) {
+        let called = state.idle.min(state.jobs.len());
+        // A worker who is called while the lock is held wakes to wait for that.
+        drop(state);
+        for _ in 0..called {
             self.work.notify_one();
         }
-        drop(state);
         for output in said {
             match output {
                 Output::Notice(notice) => log(Some(&self.name), None, &Line::from(&notice)),
@@ -191,21 +208,24 @@ impl Desk {
         }
     }
 
-    /// The controller's own thread goes to sleep, for so long (`None`: until an input comes).
-    pub(crate) fn sleep(&self) -> Option<Duration> {
+    /// The clerk goes to sleep until then, as far as this desk knows (`None`: until a word comes). If it does not rest, since others
+    /// of its words wait, the status has the time that it has under load.
+    pub(crate) fn sleep(&self, rests: bool) -> Option<Time> {
         let mut state = self.state();
-        // Workers that are never without a run leave the status to this thread.
-        let busy = (state.changed && !state.running.is_empty()).then(|| self.clock.now() + STATUS_EVERY);
-        self.write(&mut state);
-        let until = earlier(state.deadline().map(|d| d.at), busy);
-        state.asleep = until;
+        let now = self.clock.now();
+        // Workers that are never without a run leave the status to the clerk.
+        let busy = (state.changed && !(rests && state.running.is_empty())).then(|| now + STATUS_EVERY);
+        if state.changed && (rests || now.since(state.written) > STATUS_EVERY) {
+            self.write(&mut state);
+        }
+        state.asleep = earlier(state.deadline().map(|d| d.at), busy);
         match &state.controller {
-            None => Some(Duration::ZERO),
-            Some(_) => until.map(|at| at.since(self.clock.now())),
+            None => Some(Time::ZERO),
+            Some(_) => state.asleep,
         }
     }
 
-    /// The controller's own thread has slept enough: whether its machine waits for that.
+    /// The clerk has slept enough: whether its machine waits for that.
     pub(crate) fn is_due(&self) -> bool {
         let now = self.clock.now();
         self.state().deadline().is_some_and(|deadline| deadline.at <= now)
@@ -223,6 +243,15 @@ impl Desk {
         self.wake(&mut state);
     }
 
+    /// A kill that waits for nobody: if the machine is in a function of the user's, which may hang, it hears of it when somebody has
+    /// something to tell it next.
+    pub(crate) fn kill(&self) {
+        self.over.store(true, Ordering::SeqCst);
+        if let Ok(state) = self.state.try_lock() {
+            drop(self.ended_if_over(state));
+        }
+    }
+
     /// Nothing begins any more.
     fn end(&self, state: &mut State) {
         state.controller = None;
@@ -235,11 +264,11 @@ impl Desk {
         state.written = self.clock.now();
         state.changed = false;
         if let Some(controller) = &state.controller {
-            self.shared.board(|b| b.controller(self.id, controller.status()));
+            self.shared.board(|b| b.controller(self.reach.controller, controller.status()));
         }
     }
 
-    /// Wakes the controller's own thread if there is something for it before it would wake by itself.
+    /// Wakes the clerk if there is something for it before it would wake by itself.
     fn wake(&self, state: &mut State) {
         let next = match &state.controller {
             None => Some(Time::ZERO),
@@ -252,7 +281,7 @@ impl Desk {
         if !awake && next.is_some_and(|next| state.asleep.is_none_or(|until| next < until)) {
             state.asleep = Some(Time::ZERO);
             // If there is no room, it is awake.
-            let _ = self.inbox.try_send(Input::Deadline);
+            let _ = self.reach.try_send(Input::Deadline);
         }
     }
 }

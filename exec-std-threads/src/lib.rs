@@ -2,10 +2,11 @@
 //!
 //! - [`Client::send`] brings one request to its answer.
 //! - [`Controller`] describes a controller, [`Manager`] runs any number of them: one thread for each watch, one for each
-//!   controller, and a fixed pool of threads for its reconciles.
+//!   controller (eight at most, which more controllers share), and a fixed pool of threads for its reconciles.
 //!
 //! Everything that is decided is decided in [`steersman_core`]; this crate moves bytes, waits, and starts threads.
 
+mod clerk;
 mod client;
 mod clock;
 mod connection;

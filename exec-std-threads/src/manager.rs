@@ -1,12 +1,14 @@
 //! Runs controllers: plans their watches, starts the threads, ends them in order.
 
 use std::fmt;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender, TrySendError};
-use std::sync::{Arc, Mutex};
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, Weak};
 use std::thread;
 use std::time::Duration;
 
-use steersman_core::controller::{self, Config, Runnable};
+use steersman_core::controller::{self, Config, Runnable, SourceId};
 use steersman_core::limits::INBOX;
 use steersman_core::machine::{Machine, Outputs};
 use steersman_core::manager::status::{Board, ManagerStatus};
@@ -21,8 +23,10 @@ use steersman_core::source::{Options, Source};
 use steersman_signals::Caught;
 
 use crate::Client;
+use crate::clerk::{CLERKS, Clerk, Reach, Served, Theirs, Word};
 use crate::clock::{Clock, seed};
-use crate::controller::ControllerLoop;
+use crate::controller::Opening;
+use crate::desk::Desk;
 use crate::drive::lock;
 use crate::interrupt::Interrupt;
 use crate::reconcile::{Dynamic, Reconcile};
@@ -139,19 +143,24 @@ impl Manager {
             plan.sources.iter().map(|s| s.options(&self.sources)).collect::<Result<_, _>>()?;
         let (sender, inbox) = mpsc::channel();
         let shared = Shared { inbox: sender, board: Arc::new(Mutex::new(Board::new(&specs, &plan))) };
-        let (inputs, inboxes): (Vec<_>, Vec<_>) =
-            self.controllers.iter().map(|_| mpsc::sync_channel(INBOX)).unzip();
+        let (inboxes, clerks): (Vec<_>, Vec<_>) =
+            (0..specs.len().min(CLERKS)).map(|_| mpsc::sync_channel(INBOX)).unzip();
+        let reaches: Arc<[Reach]> = (0..)
+            .zip(inboxes.iter().cycle())
+            .take(specs.len())
+            .map(|(n, inbox)| Reach { controller: ControllerId(n), inbox: inbox.clone() })
+            .collect();
         let loops = Loops {
             clock: self.client.inner().clock,
             client: self.client,
             options,
-            controllers: self
-                .controllers
+            controllers: self.controllers.into_iter().map(Some).collect(),
+            clerks: clerks
                 .into_iter()
-                .zip(inboxes)
-                .map(|((config, reconcile), inbox)| Some(Waiting { config, reconcile, inbox }))
+                .map(|inbox| Waiting { inbox: Some(inbox), served: Vec::new() })
                 .collect(),
-            inputs: inputs.clone(),
+            desks: Vec::new(),
+            reaches: Arc::clone(&reaches),
             interrupts: plan.sources.iter().map(|_| Interrupt::default()).collect(),
             rng: Rng::new(seed()),
             shared: shared.clone(),
@@ -165,7 +174,7 @@ impl Manager {
             let _ = ended.send(loops.run(&inbox));
         })?;
         Ok(Handle {
-            inner: Arc::new(HandleInner { shared, inputs, names }),
+            inner: Arc::new(HandleInner { shared, reaches, names }),
             exit: Arc::new(Mutex::new(Exit::Coming(exit))),
         })
     }
@@ -187,11 +196,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Of a manager that does not listen, for tests of what speaks to it.
+    /// Of no manager, for tests of what speaks to one; and what is said to it.
     #[cfg(test)]
-    pub(crate) fn of(board: Board) -> (Self, Arc<Mutex<Board>>) {
-        let board = Arc::new(Mutex::new(board));
-        (Self { inbox: mpsc::channel().0, board: Arc::clone(&board) }, board)
+    pub(crate) fn of(board: Board) -> (Self, Receiver<Input>) {
+        let (inbox, said) = mpsc::channel();
+        (Self { inbox, board: Arc::new(Mutex::new(board)) }, said)
     }
 
     pub(crate) fn tell(&self, input: Input) {
@@ -204,11 +213,11 @@ impl Shared {
     }
 }
 
-/// A controller that has not started.
+/// A clerk that has not started.
 struct Waiting {
-    config: Config<Object>,
-    reconcile: Dynamic,
-    inbox: Receiver<controller::Input<Object>>,
+    /// Taken when it does.
+    inbox: Option<Receiver<Word>>,
+    served: Vec<(ControllerId, Served)>,
 }
 
 /// The manager's own thread.
@@ -220,8 +229,10 @@ struct Loops {
     machine: Recorded<manager::Manager>,
     recorder: Option<Arc<dyn Recorder>>,
     /// Taken when they start.
-    controllers: Vec<Option<Waiting>>,
-    inputs: Vec<SyncSender<controller::Input<Object>>>,
+    controllers: Vec<Option<(Config<Object>, Dynamic)>>,
+    clerks: Vec<Waiting>,
+    desks: Vec<Weak<Desk>>,
+    reaches: Arc<[Reach]>,
     interrupts: Vec<Interrupt>,
     rng: Rng,
     shared: Shared,
@@ -241,7 +252,11 @@ impl Loops {
                     Output::Synced => tracing::info!(target: "steersman", "every watch has synced"),
                     Output::StopController(id, grace) => self.stop_controller(id, grace),
                     Output::StopSource(id) => self.interrupts[id.0 as usize].raise(),
-                    Output::Exit(reason) => return reason,
+                    Output::Exit(reason) => {
+                        // Who shares a thread with a function that hangs has not heard of the end.
+                        self.desks.iter().filter_map(Weak::upgrade).for_each(|desk| desk.kill());
+                        return reason;
+                    }
                     _ => {}
                 }
             }
@@ -257,31 +272,48 @@ impl Loops {
     }
 
     fn start_controller(&mut self, id: ControllerId) {
-        let Some(Waiting { config, reconcile, inbox }) = self.controllers[id.0 as usize].take() else {
-            return;
-        };
+        let (n, clerks) = (id.0 as usize, self.clerks.len());
+        let Some((config, reconcile)) = self.controllers[n].take() else { return };
         let name = config.name.clone();
-        let part = ControllerLoop {
-            id,
+        let last_words = self.last_words(Input::ControllerStopped { controller: id, unfinished: 0 });
+        let opening = Opening {
+            reach: self.reaches[n].clone(),
             config,
             reconcile,
             client: self.client.clone(),
             clock: self.clock,
             seed: self.rng.next_u64(),
             recorder: self.recorder.clone(),
-            inbox,
-            sender: self.inputs[id.0 as usize].clone(),
             shared: self.shared.clone(),
         };
-        let over = Input::ControllerStopped { controller: id, unfinished: 0 };
-        self.spawn(name, over, move || part.run());
+        // (The user's recorder may panic.)
+        if let Ok(desk) = catch_unwind(AssertUnwindSafe(|| opening.open())) {
+            self.desks.push(Arc::downgrade(&desk));
+            self.clerks[n % clerks].served.push((id, Served::new(desk, last_words)));
+        }
+        // The clerk begins when all that it serves are there: what comes before waits in its inbox.
+        if n + clerks >= self.controllers.len() {
+            let shared = self.controllers.len() > clerks;
+            self.start_clerk(n % clerks, if shared { format!("controllers-{}", n % clerks) } else { name });
+        }
+    }
+
+    fn start_clerk(&mut self, n: usize, name: String) {
+        let Waiting { inbox, served } = &mut self.clerks[n];
+        let (Some(inbox), served, clock) = (inbox.take(), mem::take(served), self.clock) else { return };
+        if let Err(error) =
+            thread::Builder::new().name(name).spawn(move || Clerk::serve(clock, inbox, served))
+        {
+            // The closure was dropped, so their last words were said.
+            tracing::error!(target: "steersman", %error, "no thread");
+        }
     }
 
     /// The manager waits for nobody: a controller whose inbox is full hears of its end when there is room again.
     fn stop_controller(&self, id: ControllerId, grace: Option<Duration>) {
-        let inbox = &self.inputs[id.0 as usize];
-        if let Err(TrySendError::Full(stop)) = inbox.try_send(controller::Input::Stop { grace }) {
-            let inbox = inbox.clone();
+        let reach = &self.reaches[id.0 as usize];
+        if let Some(stop) = reach.try_send(controller::Input::Stop { grace }) {
+            let inbox = reach.inbox.clone();
             let waits = move || drop(inbox.send(stop));
             if let Err(error) = thread::Builder::new().name("stop".into()).spawn(waits) {
                 tracing::error!(target: "steersman", %error, "no thread");
@@ -291,11 +323,14 @@ impl Loops {
 
     fn start_source(&mut self, id: WatchId) {
         let planned = &self.plan.sources[id.0 as usize];
-        let subscribers = planned
-            .subscribers
-            .iter()
-            .map(|(c, number)| (self.inputs[c.0 as usize].clone(), *number))
-            .collect();
+        let mut subscribers = Vec::new();
+        for n in 0..self.clerks.len() {
+            let served = |(c, _): &&(ControllerId, SourceId)| c.0 as usize % self.clerks.len() == n;
+            let theirs: Theirs = planned.subscribers.iter().filter(served).copied().collect();
+            if !theirs.is_empty() {
+                subscribers.push((self.reaches[n].inbox.clone(), theirs));
+            }
+        }
         let seed = self.rng.next_u64();
         let source = Source::new(
             &planned.spec,
@@ -320,7 +355,7 @@ impl Loops {
 
     /// Starts a part; `over` is told when its thread ends, however it ends.
     fn spawn(&self, name: String, over: Input, run: impl FnOnce() + Send + 'static) {
-        let last_words = LastWords { shared: self.shared.clone(), over };
+        let last_words = self.last_words(over);
         if let Err(error) = thread::Builder::new().name(name).spawn(move || {
             let _last_words = last_words;
             run();
@@ -329,11 +364,16 @@ impl Loops {
             tracing::error!(target: "steersman", %error, "no thread");
         }
     }
+
+    fn last_words(&self, over: Input) -> LastWords {
+        LastWords { shared: self.shared.clone(), over }
+    }
 }
 
-struct LastWords {
-    shared: Shared,
-    over: Input,
+/// Said when they are dropped.
+pub(crate) struct LastWords {
+    pub(crate) shared: Shared,
+    pub(crate) over: Input,
 }
 
 impl Drop for LastWords {
@@ -351,7 +391,7 @@ pub struct Handle {
 
 struct HandleInner {
     shared: Shared,
-    inputs: Vec<SyncSender<controller::Input<Object>>>,
+    reaches: Arc<[Reach]>,
     names: Vec<String>,
 }
 
@@ -396,9 +436,12 @@ impl Handle {
     }
 
     /// Reconciles a key of a controller for a reason outside of the API. Whether there is such a controller.
+    ///
+    /// Waits while a thousand inputs wait for the controller or for those who share its thread: not to be called by a mapping or filter,
+    /// which would wait for itself.
     pub fn trigger(&self, controller: &str, key: Key) -> bool {
         let Some(n) = self.inner.names.iter().position(|name| name == controller) else { return false };
-        self.inner.inputs[n].send(controller::Input::Trigger { key, priority: Priority::default() }).is_ok()
+        self.inner.reaches[n].send(controller::Input::Trigger { key, priority: Priority::default() })
     }
 }
 

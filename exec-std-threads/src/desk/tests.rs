@@ -4,14 +4,16 @@ use std::thread;
 
 use steersman_core::api::kinds::{CONFIGMAPS, SECRETS};
 use steersman_core::api::{Written, WrittenState};
+use steersman_core::controller::stats::ControllerStatus;
 use steersman_core::controller::{Config, MapFn, Outcome, SourceId, WatchSpec};
 use steersman_core::manager::status::Board;
-use steersman_core::manager::{ControllerSpec, WatchPlan};
+use steersman_core::manager::{ControllerId, ControllerSpec, WatchPlan};
 use steersman_core::object::Key;
 use steersman_core::store::{Delta, Store};
 use steersman_core::watcher::Event;
 
 use super::*;
+use crate::clerk::Word;
 
 fn object(kind: &str, name: &str) -> Object {
     let json = format!(
@@ -36,15 +38,22 @@ fn delta(kind: &str, names: &[&str]) -> Delta<Object> {
     }
 }
 
-fn desk(config: Config<Object>) -> (Arc<Desk>, mpsc::Receiver<Input<Object>>, Arc<Mutex<Board>>) {
+fn desk(config: Config<Object>) -> (Arc<Desk>, mpsc::Receiver<Word>, Shared) {
     let specs = [ControllerSpec::from(&config)];
     let plan = WatchPlan::build(&specs).unwrap();
-    let (shared, board) = Shared::of(Board::new(&specs, &plan));
+    let (shared, _) = Shared::of(Board::new(&specs, &plan));
     let (sender, inbox) = mpsc::sync_channel(8);
     let controller = Recorded::not(Controller::new(config, 0));
-    let desk = Desk::new(ControllerId(0), (Clock::start(), shared), sender, controller);
+    let reach = Reach { controller: ControllerId(0), inbox: sender };
+    let desk = Desk::new(reach, (Clock::start(), shared.clone()), controller);
     desk.hear(Input::Start);
-    (Arc::new(desk), inbox, board)
+    (Arc::new(desk), inbox, shared)
+}
+
+fn status(shared: &Shared) -> ControllerStatus {
+    let mut status = None;
+    shared.board(|board| status = board.status().controllers.first().cloned());
+    status.unwrap()
 }
 
 fn written(name: &str, version: &str) -> Written {
@@ -65,35 +74,34 @@ fn finish(desk: &Desk, job: &Job) -> Option<Job> {
 
 #[test]
 fn the_status_is_looked_after_while_workers_are_busy() {
-    let (desk, inbox, board) = desk(Config::new("c", WatchSpec::all(CONFIGMAPS)));
+    let (desk, inbox, shared) = desk(Config::new("c", WatchSpec::all(CONFIGMAPS)));
     desk.hear(Input::Delta { source: SourceId(0), delta: delta("ConfigMap", &["a", "b"]) });
     let a = desk.take().unwrap();
-    assert!(desk.sleep().is_some_and(|limit| limit <= STATUS_EVERY));
+    assert!(desk.sleep(true).is_some_and(|at| at <= desk.clock.now() + STATUS_EVERY));
     assert!(!desk.is_due());
-    assert_eq!(desk.sleep(), None, "nothing has changed");
+    assert_eq!(desk.sleep(true), None, "nothing has changed");
     let b = finish(&desk, &a).unwrap();
     assert_eq!(b.run.key.name(), "b");
-    // However long b takes: the thread of the controller is woken, and writes.
-    let woken = inbox.try_recv().unwrap();
-    assert!(matches!(woken, Input::Deadline), "{woken:?}");
-    desk.hear(woken);
-    assert!(desk.sleep().is_some_and(|limit| limit <= STATUS_EVERY));
-    let status = lock(&board).status().controllers[0].clone();
-    assert_eq!((status.results.success, status.queued), (1, 0), "{:?}", status.oldest_run);
+    // However long b takes: the clerk is woken, and writes.
+    assert!(matches!(inbox.try_recv(), Ok(Word::Input(ControllerId(0), Input::Deadline))));
+    desk.hear(Input::Deadline);
+    assert!(desk.sleep(true).is_some_and(|at| at <= desk.clock.now() + STATUS_EVERY));
+    let heard = status(&shared);
+    assert_eq!((heard.results.success, heard.queued), (1, 0), "{:?}", heard.oldest_run);
     // The last one writes itself.
     assert!(finish(&desk, &b).is_none());
-    assert_eq!(lock(&board).status().controllers[0].results.success, 2);
+    assert_eq!(status(&shared).results.success, 2);
 }
 
 #[test]
 fn what_a_reconcile_wrote_is_heard_before_its_end() {
-    let (desk, _inbox, board) = desk(Config::new("c", WatchSpec::all(CONFIGMAPS)));
+    let (desk, _inbox, shared) = desk(Config::new("c", WatchSpec::all(CONFIGMAPS)));
     desk.hear(Input::Delta { source: SourceId(0), delta: delta("ConfigMap", &["a"]) });
     let a = desk.take().unwrap();
     // As if the machine had been busy.
     lock(&desk.writes).push(Input::Wrote { id: a.run.id, write: written("a", "9") });
     assert!(finish(&desk, &a).is_none());
-    assert_eq!(lock(&board).status().controllers[0].on_hold, 1);
+    assert_eq!(status(&shared).on_hold, 1);
 }
 
 #[test]
@@ -101,7 +109,7 @@ fn a_panic_of_the_machine_ends_the_controller() {
     let (desk, inbox, _) = desk(Config::new("c", WatchSpec::all(CONFIGMAPS)));
     desk.hear(Input::Delta { source: SourceId(0), delta: delta("ConfigMap", &["a", "b"]) });
     let a = desk.take().unwrap();
-    desk.sleep();
+    desk.sleep(true);
     let other = Arc::clone(&desk);
     let panics = thread::spawn(move || {
         let _state = other.state();
@@ -109,7 +117,7 @@ fn a_panic_of_the_machine_ends_the_controller() {
     });
     assert!(panics.join().is_err());
     assert!(finish(&desk, &a).is_none() && desk.take().is_none() && desk.is_closed());
-    assert!(inbox.try_recv().is_ok(), "the thread of the controller is woken");
+    assert!(inbox.try_recv().is_ok(), "the clerk is woken");
 }
 
 #[test]
@@ -156,5 +164,5 @@ fn a_lock_shared_by_mapping_and_reconcile() {
     desk.wrote(Input::Wrote { id: ReconcileId(1), write: written("a", "9") });
     drop(held);
     mapping.join().unwrap();
-    assert!(matches!(inbox.try_recv(), Ok(Input::Deadline)), "the machine will look for it");
+    assert!(matches!(inbox.try_recv(), Ok(Word::Input(_, Input::Deadline))), "the machine will look for it");
 }

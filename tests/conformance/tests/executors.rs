@@ -18,7 +18,7 @@ macro_rules! scenes {
 }
 
 scenes! {
-    sync: first_sync, add_change_delete, trigger, child_drift, nothing_runs_before_all_have_synced;
+    sync: first_sync, many_controllers, add_change_delete, trigger, trigger_at_once, child_drift, nothing_runs_before_all_have_synced;
     runs: a_change_during_a_run_is_one_more_run, never_one_key_twice_at_once, own_writes_are_seen, reads_are_counted, children_in_several_namespaces,
         the_concurrency_limit, requeue, error_backoff, a_panic_costs_one_key;
     ending: stop_waits_for_what_runs, grace_is_limited, kill_ends_at_once, a_kill_after_a_stop_ends_at_once,
@@ -33,4 +33,10 @@ scenes! {
 #[test]
 fn threads_a_mapping_that_hangs() {
     steersman_tests::suite::ending::a_mapping_that_hangs::<steersman_tests::suite::Threads>();
+}
+
+/// Only where controllers share threads.
+#[test]
+fn threads_after_the_end_of_those_beside_one_that_hangs() {
+    steersman_tests::suite::ending::beside_a_mapping_that_hangs::<steersman_tests::suite::Threads>();
 }

@@ -166,6 +166,43 @@ pub fn a_mapping_that_hangs<E: Executor>() {
     assert_eq!(running.exit(), ExitReason::GraceOver { unfinished: 0, silent: vec![ControllerId(0)] });
 }
 
+/// Where many controllers share threads, a mapping that hangs keeps the end from those beside it. None of them begins a run after it.
+pub fn beside_a_mapping_that_hangs<E: Executor>() {
+    const ALL: usize = 20;
+    let stage = Stage::from_env();
+    let owner = stage.make("a", "");
+    stage.make("b", "");
+    let (gate, runs) = (Gate::default(), Gate::default());
+    let _open = (gate.opened_at_the_end(), runs.opened_at_the_end());
+    let asked = Arc::new(AtomicUsize::new(0));
+    let diary = Diary::default();
+    let end = manager::Config { grace: Some(Duration::from_millis(100)), ..manager::Config::default() };
+    let running = Running::<E>::start_with(&stage.server.kubeconfig(), end, |manager| {
+        let hanging = Builder::of(maps()).named("hanging").watches(secrets(), {
+            let (asked, gate) = (Arc::clone(&asked), gate.clone());
+            move |_| {
+                asked.fetch_add(1, Ordering::Relaxed);
+                gate.pass();
+                Vec::new()
+            }
+        });
+        let manager = E::add(manager, hanging, Diary::default().only());
+        (1..ALL).fold(manager, |manager, n| {
+            E::add(manager, Builder::of(maps()).named(format!("c{n}")), waiting(&diary, &runs))
+        })
+    });
+    running.ready();
+    diary.until("each has one run, and one that waits", |e| e.len() == ALL - 1);
+    stage.make_child(&owner);
+    let state = || format!("{running:?}");
+    until("the mapping hangs", state, || (asked.load(Ordering::Relaxed) > 0).then_some(()));
+    E::stop(&running.0);
+    assert!(matches!(running.exit(), ExitReason::GraceOver { .. }));
+    runs.open();
+    diary.until("all are over", |e| e.iter().all(|run| run.over));
+    assert_eq!(diary.entries().len(), ALL - 1, "nothing begins after the end");
+}
+
 /// The status answers at once while every reconcile blocks, and shows what runs.
 pub fn status_answers_while_reconciles_block<E: Executor>() {
     let stage = Stage::from_env();

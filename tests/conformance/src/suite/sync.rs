@@ -2,9 +2,10 @@
 
 use steersman_core::api::{ResourceType, Scope};
 use steersman_core::controller::{Builder, WatchSpec};
+use steersman_core::store::Change;
 
 use super::executor::Executor;
-use super::stage::{Diary, Stage, key, maps, secrets, until};
+use super::stage::{Diary, Running, Stage, key, maps, secrets, until};
 
 /// What there was before the start is reconciled, each object once.
 pub fn first_sync<E: Executor>() {
@@ -20,6 +21,41 @@ pub fn first_sync<E: Executor>() {
     }
     running.stop();
     assert_eq!(diary.entries().len(), 20, "each once");
+}
+
+/// More controllers than an executor has threads for, each with an object of its own; all of them are told everything.
+pub fn many_controllers<E: Executor>() {
+    const ALL: usize = 20;
+    let stage = Stage::from_env();
+    let names: Vec<_> = (0..ALL).map(|n| format!("m{n}")).collect();
+    names.iter().for_each(|name| drop(stage.make(name, "1")));
+    let diary = Diary::default();
+    let running = Running::<E>::start(&stage.server.kubeconfig(), |manager| {
+        names.iter().fold(manager, |manager, name| {
+            let mine = name.clone();
+            let controller = Builder::of(maps()).named(name).filter(move |change| {
+                let (Change::Added { new: map, .. }
+                | Change::Updated { new: map, .. }
+                | Change::Deleted { old: map, .. }) = change;
+                map.name() == mine
+            });
+            E::add(manager, controller, diary.only())
+        })
+    });
+    running.ready();
+    names.iter().for_each(|name| diary.saw(name, "1"));
+    for name in ["m3", "m19"] {
+        stage.set(name, "2");
+        diary.saw(name, "2");
+        assert!(E::trigger(&running.0, name, key(name)));
+        diary.ran(name, 3);
+    }
+    running.until("all views are the same", |s| {
+        let versions = s.controllers.iter().map(|c| &c.sources[0].resource_version);
+        s.controllers.iter().all(|c| c.sources[0].objects == ALL) && versions.clone().min() == versions.max()
+    });
+    running.stop();
+    assert_eq!(diary.entries().len(), ALL + 4, "each by its own controller alone");
 }
 
 /// An object that comes, changes and goes: two runs, and the view has lost it.
@@ -50,6 +86,17 @@ pub fn trigger<E: Executor>() {
     assert!(E::trigger(&running.0, "configmap", key("a")));
     diary.ran("a", 2);
     assert!(!E::trigger(&running.0, "other", key("a")));
+    running.stop();
+}
+
+/// A trigger that comes before anything has begun is not lost, and ends nothing.
+pub fn trigger_at_once<E: Executor>() {
+    let stage = Stage::from_env();
+    stage.make("a", "1");
+    let diary = Diary::default();
+    let running = stage.watch::<E>(&diary);
+    assert!(E::trigger(&running.0, "configmap", key("a")));
+    diary.ran("a", 1);
     running.stop();
 }
 
