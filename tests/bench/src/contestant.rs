@@ -224,14 +224,14 @@ impl Reconciles {
         }
         let (cpu, held) = ((cpu() - before).as_secs_f64(), held());
         let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        // What a process had at hand before it rested is cold in the first of them.
+        let mut later = late.get(late.len() / 10..).unwrap_or_default().to_vec();
+        later.sort_unstable();
         late.sort_unstable();
-        let last = late.len().saturating_sub(1);
-        let at = |part: f64| late.get((last as f64 * part) as usize).copied().unwrap_or(0);
-        let seconds = |nanos: u64| nanos as f64 / 1e9;
         println!(
             concat!(
                 r#"{{"main":{},"first":{:.4},"first_cpu":{:.2},"time":{:.4},"cpu":{:.2},"reconciles":{},"p50":{:.7},"p99":{:.7},"#,
-                r#""max":{:.7},"resident":{},"peak":{},"threads":{}{}}}"#
+                r#""later_p99":{:.7},"max":{:.7},"resident":{},"peak":{},"threads":{}{}}}"#
             ),
             meter.main,
             first,
@@ -239,13 +239,20 @@ impl Reconciles {
             time,
             cpu,
             late.len(),
-            seconds(at(0.5)),
-            seconds(at(0.99)),
-            seconds(at(1.0)),
+            at(&late, 0.5),
+            at(&late, 0.99),
+            at(&later, 0.99),
+            at(&late, 1.0),
             held.resident,
             held.peak,
             held.threads,
             more()
         );
     }
+}
+
+/// The one of these, in order, below which this part of them is: in seconds.
+fn at(nanos: &[u64], part: f64) -> f64 {
+    let last = nanos.len().saturating_sub(1);
+    nanos.get((last as f64 * part) as usize).map_or(0.0, |&nanos| nanos as f64 / 1e9)
 }

@@ -181,6 +181,7 @@ fn lateness(args: &Args) -> Vec<Figure> {
     vec![
         Figure { charted: true, ..figure("p50 us", 0, "p50", 1e6) },
         Figure { charted: true, ..figure("p99 us", 0, "p99", 1e6) },
+        figure("later p99 us", 0, "later_p99", 1e6),
         figure("max us", 0, "max", 1e6),
         figure("CPU us/event", 1, "cpu", 1e6 / events),
     ]

@@ -151,7 +151,7 @@ fn watches_are_compared() {
 
 #[test]
 fn latencies_are_compared() {
-    compare("latency", 4);
+    compare("latency", 5);
 }
 
 #[test]
