@@ -151,7 +151,7 @@ impl<T: Resource> Store<T> {
     /// and the rest. Whoever gets one gets it whole and equal in every byte. Only resources that have
     /// [`Resource::to_packable`] are, as [`Object`](crate::object::Object) has; what does not shrink stays whole.
     ///
-    /// 100,000 pods of 3.3 KB take 0.6 KB of memory each, key and tree included, instead of 3.7. What comes is packed, and
+    /// 100,000 pods of 3.3 KB take 0.7 KB of memory each, key and tree included, instead of 3.7. What comes is packed, and
     /// what is handed out is unpacked, each time: some microseconds an object. In lists and watches of pods that was made up for by
     /// the memory that need not be touched; with other work on the machine a list took up to half as much again.
     /// (`steersman-bench -- list --executor threads --executor threads-compact` measures it.)
