@@ -136,6 +136,13 @@ impl Two {
             |said| matches!(said, manager::Input::ControllerStopped { controller, .. } if controller == id);
         while !over(self.said.recv_timeout(LIMIT).unwrap()) {}
     }
+
+    /// The second is stopped, and with it the thread.
+    fn ends_with_b(self) {
+        self.tell(B, Input::Stop { grace: None });
+        self.is_over(B);
+        self.clerk.join().unwrap();
+    }
 }
 
 /// A first state with one object.
@@ -161,9 +168,7 @@ fn a_machine_that_panics_ends_no_other() {
     two.trigger(A);
     two.trigger(B);
     assert_eq!(two.ran.recv_timeout(LIMIT), Ok(B));
-    two.tell(B, Input::Stop { grace: None });
-    two.is_over(B);
-    two.clerk.join().unwrap();
+    two.ends_with_b();
 }
 
 #[test]
@@ -172,9 +177,7 @@ fn one_that_cannot_be_opened_ends_no_other() {
     let two = Two::start(Outcome::AwaitChange, &fuse);
     two.is_over(A);
     assert_eq!(two.ran.recv_timeout(LIMIT), Ok(B));
-    two.tell(B, Input::Stop { grace: None });
-    two.is_over(B);
-    two.clerk.join().unwrap();
+    two.ends_with_b();
 }
 
 #[test]
@@ -210,11 +213,10 @@ fn nothing_keeps_a_desk_after_the_end() {
     assert!(desk.is_closed() && desk.take().is_none());
     drop(desk);
     two.is_over(A);
-    two.tell(B, Input::Stop { grace: None });
-    two.is_over(B);
-    two.clerk.join().unwrap();
+    let desks = two.desks.clone();
+    two.ends_with_b();
     // Workers go one after the other.
-    while two.desks.iter().any(|desk| desk.strong_count() > 0) {
+    while desks.iter().any(|desk| desk.strong_count() > 0) {
         thread::yield_now();
     }
 }

@@ -595,5 +595,5 @@ fn no_predicate_is_one_that_takes_everything() {
         assert_eq!(left[0], left[1]);
         TestResult::passed()
     }
-    quickcheck::quickcheck(holds as fn(bool, bool, Vec<Read>) -> TestResult);
+    crate::cases::cases(200).quickcheck(holds as fn(bool, bool, Vec<Read>) -> TestResult);
 }
